@@ -1,0 +1,142 @@
+// Package client is the service contract that hooks rely on (agent contract,
+// integration API version 1.0): its types, the [Service] interface, and the
+// classes of its errors.
+//
+// A Service promises three things. Append is idempotent by event id and
+// durable once it has answered. Flush only queues; it never waits for a
+// language model unless it is told to. Recall returns data, never instructions.
+// Any implementation must pass the suite of package servicetest.
+package client
+
+import (
+	"context"
+	"time"
+)
+
+// APIVersion is the version of the contract spoken here; a service whose major
+// number differs must not be used automatically.
+const APIVersion = "1.0"
+
+// Service is what a hook needs of a memory.
+type Service interface {
+	// Append stores the events of one session. It is idempotent by event id and
+	// the events are durable when it returns without error; the answer names
+	// every event id that the service now holds or has filtered.
+	Append(context.Context, AppendRequest) (AppendResult, error)
+	// Flush queues the extraction of what was appended to a session.
+	Flush(context.Context, FlushRequest) (FlushResult, error)
+	// Recall finds what is relevant to a query.
+	Recall(context.Context, RecallRequest) (RecallResult, error)
+	// Info tells which service this is.
+	Info(context.Context) (Info, error)
+}
+
+// Role says who spoke.
+type Role string
+
+// The roles that a captured event can have.
+const (
+	User      Role = "user"
+	Assistant Role = "assistant"
+)
+
+// Event is one message of a conversation.
+type Event struct {
+	ID        EventID   `json:"event_id"`
+	Role      Role      `json:"role"`
+	Content   string    `json:"content"`
+	CreatedAt time.Time `json:"created_at"`
+}
+
+// AppendRequest is the body of agent_session_append.
+type AppendRequest struct {
+	Session
+	Cwd    string  `json:"cwd,omitempty"`
+	Events []Event `json:"events"`
+}
+
+// AppendResult is the metadata that agent_session_append answers with.
+type AppendResult struct {
+	Appended  int `json:"appended"`  // events stored by this call
+	Duplicate int `json:"duplicate"` // events that were there already
+	Filtered  int `json:"filtered"`  // events refused on purpose: empty after cleaning
+	Total     int `json:"total"`     // events of the session after this call
+	// EventIDs names every event of the request that needs no further delivery.
+	EventIDs []EventID `json:"event_ids"`
+}
+
+// FlushReason says why a session is flushed.
+type FlushReason string
+
+// The reasons for a flush.
+const (
+	TurnEnd    FlushReason = "turn_end"
+	PreCompact FlushReason = "pre_compact"
+	SessionEnd FlushReason = "session_end"
+	Shutdown   FlushReason = "shutdown"
+)
+
+// FlushRequest is the body of agent_session_flush.
+type FlushRequest struct {
+	Session
+	Reason FlushReason `json:"reason"`
+	Wait   bool        `json:"wait,omitempty"`
+}
+
+// FlushResult is the metadata that agent_session_flush answers with.
+type FlushResult struct {
+	Queued  bool `json:"queued"`
+	Pending int  `json:"pending"` // sessions whose extraction is still to be done
+}
+
+// Purpose says what a recall is for.
+type Purpose string
+
+// The purposes of a recall. With ForCompact the running session's own turns may
+// be returned; with all others they are left out.
+const (
+	ForPrompt       Purpose = "prompt"
+	ForSessionStart Purpose = "session_start"
+	ForCompact      Purpose = "compact"
+)
+
+// RecallRequest is the body of agent_memory_recall.
+type RecallRequest struct {
+	Query    string   `json:"query"`
+	Limit    int      `json:"limit,omitempty"`     // items; 0 means 5
+	MaxChars int      `json:"max_chars,omitempty"` // of all snippets together, in Unicode code points; 0 means 4000
+	Purpose  Purpose  `json:"purpose,omitempty"`
+	Host     Host     `json:"host,omitempty"`
+	ScopeID  string   `json:"scope_id,omitempty"`
+	Session  string   `json:"session_id,omitempty"` // the running session, left out of the answer
+	Cwd      string   `json:"cwd,omitempty"`        // memories of the same project rank higher
+	Exclude  []string `json:"exclude,omitempty"`    // ids of items that were shown already
+}
+
+// RecallResult is the metadata that agent_memory_recall answers with.
+type RecallResult struct {
+	Items     []Item `json:"items"`
+	Truncated bool   `json:"truncated"` // a snippet was cut
+	Omitted   int    `json:"omitted"`   // relevant items that limit or max_chars left out
+	TookMS    int64  `json:"took_ms"`
+}
+
+// Item is one recalled memory.
+type Item struct {
+	ID        string  `json:"id"`         // stable across rebuilds of an index
+	Path      string  `json:"path"`       // relative to the workspace, with slashes
+	StartLine int     `json:"start_line"` // 1-based
+	EndLine   int     `json:"end_line"`   // inclusive
+	Snippet   string  `json:"snippet"`
+	Score     float64 `json:"score"` // 0 to 1
+	Date      string  `json:"date"`  // YYYY-MM-DD, local to the service
+	Host      Host    `json:"host,omitempty"`
+	SessionID string  `json:"session_id,omitempty"`
+}
+
+// Info is what a service says of itself.
+type Info struct {
+	Name       string `json:"name"`
+	Version    string `json:"version"`
+	APIVersion string `json:"integration_api_version"`
+}

@@ -1,0 +1,61 @@
+package client
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Class says what a failed call asks of the caller.
+type Class int
+
+// The classes of errors. The zero value is the safe one: try again later.
+const (
+	Retryable     Class = iota // the same request may succeed later
+	Configuration              // it will succeed once the user has changed something
+	Permanent                  // it will never succeed
+)
+
+// String returns the word used in logs and by doctor.
+func (c Class) String() string {
+	switch c {
+	case Configuration:
+		return "configuration"
+	case Permanent:
+		return "permanent"
+	}
+	return "retryable"
+}
+
+// Error is a failed call to a service.
+type Error struct {
+	Class      Class
+	Field      string        // the offending field, if one is to blame
+	Reason     string        // free of any text of the user
+	RetryAfter time.Duration // what the service asked for, or 0
+	Err        error         // the cause, or nil
+}
+
+// Error implements error.
+func (e *Error) Error() string {
+	msg := e.Reason
+	if e.Field != "" {
+		msg = e.Field + ": " + msg
+	}
+	if e.Err != nil {
+		msg = fmt.Sprintf("%s: %v", msg, e.Err)
+	}
+	return msg
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// ClassOf returns the class of an error; what is not an [*Error] is retryable.
+func ClassOf(err error) Class {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Class
+	}
+	return Retryable
+}

@@ -1,0 +1,166 @@
+package cmd
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/adrg/xdg"
+	"github.com/mattn/go-isatty"
+	"gopkg.in/natefinch/lumberjack.v2"
+
+	"github.com/agentscope-ai/reme-hook/client"
+	"github.com/agentscope-ai/reme-hook/hooks"
+	"github.com/agentscope-ai/reme-hook/install"
+	"github.com/agentscope-ai/reme-hook/internal/config"
+	"github.com/agentscope-ai/reme-hook/internal/detach"
+	"github.com/agentscope-ai/reme-hook/internal/durable"
+	"github.com/agentscope-ai/reme-hook/spool"
+	"github.com/agentscope-ai/reme-hook/state"
+	"github.com/agentscope-ai/reme-hook/workspace"
+)
+
+// integrationsEnv moves the folder of state, spool, log and configuration.
+const integrationsEnv = "REME_INTEGRATIONS_DIR"
+
+// app is what all commands share.
+type app struct {
+	stdin          *os.File
+	stdout, stderr io.Writer
+	now            func() time.Time
+	home           string
+	dir            string // integrations
+	hosts          []host
+	config         config.Config
+	values         []config.Value
+	problems       []config.Problem
+	// workspace opens the embedded workspace once.
+	workspace func() (*workspace.Workspace, error)
+}
+
+func newApp() *app {
+	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, now: time.Now, home: xdg.Home, hosts: knownHosts()}
+	if a.home == "" {
+		// Without a home there is still a memory, until the machine is restarted.
+		a.home = filepath.Join(os.TempDir(), fmt.Sprintf("reme-hook-%d", os.Getuid()))
+	}
+	a.dir = os.Getenv(integrationsEnv)
+	if a.dir == "" {
+		a.dir = filepath.Join(a.home, ".reme", "integrations")
+	}
+	a.config, a.values, a.problems = config.Load(a.configFile(), a.home, os.Getenv)
+	a.workspace = sync.OnceValues(func() (*workspace.Workspace, error) {
+		return workspace.Open(a.config.Workspace, workspace.Options{Now: a.now, Location: time.Local})
+	})
+	return a
+}
+
+func (a *app) configFile() string { return filepath.Join(a.dir, "config.toml") }
+
+func (a *app) host(name string) (host, bool) {
+	for _, h := range a.hosts {
+		if string(h.Adapter.Host) == name {
+			return h, true
+		}
+	}
+	return host{}, false
+}
+
+func (a *app) state() state.Store { return state.Store{Dir: filepath.Join(a.dir, "state"), Now: a.now} }
+
+func (a *app) spool() spool.Spool { return spool.Spool{Dir: filepath.Join(a.dir, "spool"), Now: a.now} }
+
+func (a *app) backoff() spool.BackoffFile {
+	return spool.BackoffFile(filepath.Join(a.dir, "service.json"))
+}
+
+func (a *app) service() (client.Service, error) { return a.workspace() }
+
+// log writes to the log file, which is rotated by size. No text of a prompt or
+// a reply may be given to it.
+func (a *app) log() *slog.Logger {
+	file := filepath.Join(a.dir, "log", "hook.jsonl")
+	w := &lumberjack.Logger{Filename: file, MaxSize: 5, MaxBackups: 2}
+	return slog.New(slog.NewJSONHandler(writerFunc(func(p []byte) (int, error) {
+		if err := durable.MkdirAll(filepath.Dir(file)); err != nil {
+			return 0, err
+		}
+		return w.Write(p)
+	}), nil))
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+func (a *app) runner() *hooks.Runner {
+	log := a.log()
+	return &hooks.Runner{
+		Now: a.now, Getenv: os.Getenv, Config: a.config, State: a.state(), Spool: a.spool(), Backoff: a.backoff(),
+		Service: a.service, Log: log,
+		Poke: func() {
+			if err := a.poke(); err != nil {
+				log.Error("start deliverer", "err", err)
+			}
+		},
+	}
+}
+
+// poke starts the detached deliverer. If one is running, the new one ends at
+// once.
+func (a *app) poke() error {
+	return detach.Self([]string{hooks.GuardEnv + "=1"}, deliverCommand)
+}
+
+// pokeIfDue is what every command does in passing: it starts the deliverer when
+// turns are waiting for one.
+func (a *app) pokeIfDue() {
+	if a.backoff().Load().Waiting(a.now()) {
+		return
+	}
+	s := a.spool()
+	keys, _ := s.Pending()
+	for _, key := range keys {
+		if s.Due(key, spool.Grace) {
+			a.poke()
+			return
+		}
+	}
+}
+
+func (a *app) installEnv() install.Env {
+	return install.Env{Home: a.home, Environ: os.Environ(), IntegrationsDir: a.dir, LookPath: exec.LookPath}
+}
+
+// terminal tells whether people read what is printed.
+func (a *app) terminal() bool {
+	f, ok := a.stdout.(*os.File)
+	return ok && (isatty.IsTerminal(f.Fd()) || isatty.IsCygwinTerminal(f.Fd()))
+}
+
+// asked tells whether people can answer questions.
+func (a *app) asked() bool {
+	return a.terminal() && isatty.IsTerminal(a.stdin.Fd())
+}
+
+// withWorkspace lends the workspace to f.
+func (a *app) withWorkspace(f func(*workspace.Workspace) error) error {
+	private()
+	ws, err := a.workspace()
+	if err != nil {
+		return fmt.Errorf("open the workspace %s: %w", a.config.Workspace, err)
+	}
+	defer ws.Close()
+	return f(ws)
+}
+
+// installOptions are those for looking at what is installed.
+func (a *app) installOptions() install.Options {
+	cwd, _ := os.Getwd()
+	return install.Options{ProjectDir: cwd}
+}

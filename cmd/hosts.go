@@ -1,0 +1,22 @@
+package cmd
+
+import (
+	"github.com/agentscope-ai/reme-hook/hooks"
+	"github.com/agentscope-ai/reme-hook/hooks/claudecode"
+	"github.com/agentscope-ai/reme-hook/hooks/codex"
+	"github.com/agentscope-ai/reme-hook/install"
+)
+
+// host is a coding agent that reme-hook knows.
+type host struct {
+	*hooks.Adapter
+	install.Target
+}
+
+// knownHosts is the one place where hosts are listed.
+func knownHosts() []host {
+	return []host{
+		{codex.Adapter(), codex.Target{}},
+		{claudecode.Adapter(), claudecode.Target{}},
+	}
+}

@@ -1,0 +1,95 @@
+// Package claudecode is all that is known of Anthropic's Claude Code: what its
+// hooks send and accept, and where its configuration is. Observed on releases
+// 2.1.197 and 2.1.332.
+package claudecode
+
+import (
+	"encoding/json"
+
+	"github.com/agentscope-ai/reme-hook/client"
+	"github.com/agentscope-ai/reme-hook/hooks"
+)
+
+// Host is Claude Code's name on the command line.
+const Host client.Host = "claude-code"
+
+// maxContext is below the 10,000 characters at which Claude Code replaces
+// injected text by a preview.
+const maxContext = 9800
+
+// Adapter connects Claude Code to the pipeline.
+func Adapter() *hooks.Adapter {
+	return &hooks.Adapter{
+		Host:  Host,
+		Title: "Claude Code",
+		Events: map[string]hooks.Kind{
+			"session-start":      hooks.SessionStart,
+			"user-prompt-submit": hooks.Prompt,
+			"stop":               hooks.TurnEnd,
+			"stop-failure":       hooks.Interrupt,
+			"pre-compact":        hooks.PreCompact,
+			"session-end":        hooks.SessionEnd,
+			"pre-tool-use":       hooks.PreToolUse,
+		},
+		Decode:     decode,
+		Encode:     encode,
+		Sample:     sample,
+		MaxContext: maxContext,
+		Size:       hooks.UTF16,
+		Envelopes:  []string{"system-reminder", "local-command-stdout", "local-command-stderr", "local-command-caveat"},
+		Machine:    []string{"task-notification"},
+	}
+}
+
+func decode(kind hooks.Kind, p hooks.Payload) hooks.Event {
+	e := hooks.Event{
+		Name:     p.String("hook_event_name"),
+		Session:  client.Session{Scope: "default", ID: p.String("session_id")},
+		Turn:     client.TurnID(p.String("prompt_id")),
+		Cwd:      p.String("cwd"),
+		Prompt:   p.Text("prompt"),
+		Subagent: p.String("agent_id") != "",
+	}
+	switch kind {
+	case hooks.TurnEnd:
+		e.Reply = p.Text("last_assistant_message")
+	case hooks.SessionStart:
+		e.Compacted = p.String("source") == "compact"
+		e.ContextLost = e.Compacted || p.String("source") == "clear"
+	case hooks.PreToolUse:
+		input := p.Object("tool_input")
+		for _, key := range []string{"file_path", "path", "notebook_path", "pattern"} {
+			if s := input.String(key); s != "" {
+				e.Paths = append(e.Paths, s)
+			}
+		}
+	}
+	return e
+}
+
+// encode says nothing before a compaction: whatever stands on stdout then, even
+// {}, becomes part of the summariser's instructions.
+func encode(e hooks.Event, o hooks.Outcome) []byte {
+	if e.Kind == hooks.PreCompact {
+		return nil
+	}
+	return hooks.EncodeJSON(e, o)
+}
+
+func sample(e hooks.Event) []byte {
+	payload := map[string]any{
+		"session_id": e.Session.ID, "prompt_id": string(e.Turn), "transcript_path": "", "cwd": e.Cwd, "permission_mode": "default",
+	}
+	switch e.Kind {
+	case hooks.Prompt:
+		payload["hook_event_name"], payload["prompt"] = "UserPromptSubmit", e.Prompt
+	case hooks.TurnEnd:
+		payload["hook_event_name"], payload["last_assistant_message"] = "Stop", e.Reply
+		payload["stop_hook_active"] = false
+	}
+	out, err := json.Marshal(payload)
+	if err != nil {
+		panic(err) // a map of strings always marshals
+	}
+	return out
+}

@@ -1,0 +1,120 @@
+package claudecode
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+
+	"github.com/agentscope-ai/reme-hook/client"
+	"github.com/agentscope-ai/reme-hook/install"
+	"github.com/tailscale/hujson"
+)
+
+// Target installs hooks into Claude Code's settings.
+type Target struct{}
+
+var _ install.Target = Target{}
+
+// configured is what an install puts into the settings. SessionEnd needs its
+// own timeout: without one, all its hooks share 1.5 s.
+var configured = install.JSONHost{
+	Host: Host, Shell: install.PosixShell, SameRunsOnce: true,
+	Hooks: []install.Hook{
+		{HostEvent: "SessionStart", Event: "session-start", Timeout: 5},
+		{HostEvent: "UserPromptSubmit", Event: "user-prompt-submit", Timeout: 5},
+		{HostEvent: "Stop", Event: "stop", Timeout: 5},
+		{HostEvent: "StopFailure", Event: "stop-failure", Timeout: 5},
+		{HostEvent: "PreCompact", Event: "pre-compact", Timeout: 5},
+		{HostEvent: "SessionEnd", Event: "session-end", Timeout: 3},
+		{HostEvent: "PreToolUse", Event: "pre-tool-use", Timeout: 5, Matcher: "Read|Edit|MultiEdit|Write|NotebookEdit|Glob|Grep|LS"},
+	},
+}
+
+// Host implements [install.Target].
+func (Target) Host() client.Host { return Host }
+
+// Title implements [install.Target].
+func (Target) Title() string { return "Claude Code" }
+
+func configDir(env install.Env) string {
+	if dir := env.Getenv("CLAUDE_CONFIG_DIR"); dir != "" {
+		return dir
+	}
+	return filepath.Join(env.Home, ".claude")
+}
+
+// Find implements [install.Target].
+func (Target) Find(ctx context.Context, env install.Env, o install.Options) install.Found {
+	return env.Find(ctx, o.Program("claude"), configDir(env))
+}
+
+// settings is the file that an install edits.
+func settings(env install.Env, o install.Options) (string, error) {
+	switch o.Scope {
+	case "", install.UserScope:
+		return filepath.Join(configDir(env), "settings.json"), nil
+	case install.ProjectScope:
+		if !filepath.IsAbs(o.ProjectDir) {
+			return "", errors.New("the project scope needs the project's folder")
+		}
+		return filepath.Join(o.ProjectDir, ".claude", "settings.json"), nil
+	}
+	return "", install.UnknownScope(o.Scope)
+}
+
+// Files implements [install.Target].
+func (Target) Files(env install.Env, o install.Options) ([]install.File, error) {
+	path, err := settings(env, o)
+	if err != nil {
+		return nil, err
+	}
+	f, err := configured.File(path, env.CommandPath(o), nil)
+	return []install.File{f}, err
+}
+
+// Check implements [install.Target].
+func (Target) Check(env install.Env, o install.Options) install.Report {
+	files := []string{filepath.Join(configDir(env), "settings.json")}
+	if o.ProjectDir != "" {
+		dir := filepath.Join(o.ProjectDir, ".claude")
+		files = append(files, filepath.Join(dir, "settings.json"), filepath.Join(dir, "settings.local.json"))
+	}
+	r := configured.Report(env.CommandPath(o), files...)
+	for _, path := range files {
+		if disabled(path) {
+			r.Problems = append(r.Problems, install.Problem{
+				What: `"disableAllHooks" is set in ` + path + ": Claude Code runs no hooks",
+				Do:   "remove it there",
+				Off:  true,
+			})
+		}
+	}
+	return r
+}
+
+// disabled tells whether a settings file switches all hooks off, for all
+// scopes. What cannot be read is reported elsewhere.
+func disabled(path string) bool {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return false
+	}
+	std, err := hujson.Standardize(b)
+	if err != nil {
+		return false
+	}
+	var s struct {
+		DisableAllHooks any `json:"disableAllHooks"`
+	}
+	return json.Unmarshal(std, &s) == nil && s.DisableAllHooks == true
+}
+
+// Trust implements [install.Target]: Claude Code asks for no approval of hooks.
+func (Target) Trust(context.Context, install.Env, install.Options) error { return nil }
+
+// Trusted implements [install.Target].
+func (Target) Trusted(context.Context, install.Env, install.Options) (install.TrustState, error) {
+	return install.TrustState{}, nil
+}

@@ -1,0 +1,204 @@
+package codex
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/agentscope-ai/reme-hook/client"
+	"github.com/agentscope-ai/reme-hook/install"
+	"github.com/pelletier/go-toml/v2"
+)
+
+// Target installs hooks into Codex's hooks.json.
+type Target struct{}
+
+var _ install.Target = Target{}
+
+// configured is what an install puts into hooks.json. Codex clamps SessionEnd
+// and Interrupt to 3 s and warns at every start about more. Of the tools that
+// Codex 0.171.0 has, two take paths of files.
+var configured = install.JSONHost{
+	Host: Host, Shell: install.LoginShell, Windows: true,
+	Hooks: []install.Hook{
+		{HostEvent: "SessionStart", Event: "session-start", Timeout: 5},
+		{HostEvent: "UserPromptSubmit", Event: "user-prompt-submit", Timeout: 5},
+		{HostEvent: "Stop", Event: "stop", Timeout: 5},
+		{HostEvent: "Interrupt", Event: "interrupt", Timeout: 3},
+		{HostEvent: "PreCompact", Event: "pre-compact", Timeout: 5},
+		{HostEvent: "SessionEnd", Event: "session-end", Timeout: 3},
+		{HostEvent: "PreToolUse", Event: "pre-tool-use", Timeout: 5, Matcher: "apply_patch|view_image"},
+	},
+}
+
+// knownEvents are the events whose hooks Codex 0.171.0 reads; it ignores others.
+var knownEvents = []string{
+	"PreModelRequest", "PostModelRequest", "PreToolUse", "PermissionRequest", "PostToolUse", "PreCompact", "PostCompact",
+	"SessionStart", "SessionEnd", "UserPromptSubmit", "SubagentStart", "SubagentStop", "Stop", "Interrupt",
+}
+
+// Host implements [install.Target].
+func (Target) Host() client.Host { return Host }
+
+// Title implements [install.Target].
+func (Target) Title() string { return "Codex" }
+
+func codexHome(env install.Env) string {
+	if dir := env.Getenv("CODEX_HOME"); dir != "" {
+		return dir
+	}
+	return filepath.Join(env.Home, ".codex")
+}
+
+// Find implements [install.Target].
+func (Target) Find(ctx context.Context, env install.Env, o install.Options) install.Found {
+	return env.Find(ctx, o.Program("codex"), codexHome(env))
+}
+
+// hooksFile is the file that an install edits.
+func hooksFile(env install.Env, o install.Options) (string, error) {
+	switch o.Scope {
+	case "", install.UserScope:
+		return filepath.Join(codexHome(env), "hooks.json"), nil
+	case install.ProjectScope:
+		if !filepath.IsAbs(o.ProjectDir) {
+			return "", errors.New("the project scope needs the project's folder")
+		}
+		return filepath.Join(o.ProjectDir, ".codex", "hooks.json"), nil
+	}
+	return "", install.UnknownScope(o.Scope)
+}
+
+// configFile is where Codex keeps what the user approved, for all scopes.
+func configFile(env install.Env) string { return filepath.Join(codexHome(env), "config.toml") }
+
+// Files implements [install.Target]. An install leaves config.toml alone unless
+// it is to record the approval; uninstall takes the approval out.
+func (Target) Files(env install.Env, o install.Options) ([]install.File, error) {
+	path, err := hooksFile(env, o)
+	if err != nil {
+		return nil, err
+	}
+	hooks, err := configured.File(path, env.CommandPath(o), acceptable)
+	if err != nil {
+		return nil, err
+	}
+	approvals := install.File{
+		Path:   configFile(env),
+		Upsert: func(old []byte) ([]byte, error) { return old, nil },
+		Remove: func(now, original []byte, _ bool) ([]byte, error) { return forget(now, original, path), nil },
+	}
+	return []install.File{hooks, approvals}, nil
+}
+
+// acceptable refuses a hooks.json that Codex itself drops as a whole: hooks put
+// into it would never run.
+func acceptable(text []byte) error {
+	if t := bytes.TrimSpace(text); len(t) == 0 || string(t) == "null" {
+		return nil
+	}
+	const dropped = "so Codex ignores the whole file; repair it and run the command again"
+	var top map[string]json.RawMessage
+	if err := json.Unmarshal(text, &top); err != nil {
+		return fmt.Errorf("it is not plain JSON (%w; comments, trailing commas and a byte order mark are not allowed), %s", err, dropped)
+	}
+	for key := range top {
+		if key != "hooks" && key != "description" {
+			return fmt.Errorf("it has the key %q beside \"hooks\" and \"description\", %s", key, dropped)
+		}
+	}
+	if raw, ok := top["description"]; ok {
+		var s *string
+		if json.Unmarshal(raw, &s) != nil {
+			return fmt.Errorf("its description is not a string, %s", dropped)
+		}
+	}
+	if top["hooks"] == nil {
+		return nil
+	}
+	var events map[string]json.RawMessage
+	if json.Unmarshal(top["hooks"], &events) != nil || events == nil {
+		return fmt.Errorf("\"hooks\" is not an object, %s", dropped)
+	}
+	for _, event := range knownEvents {
+		raw, ok := events[event]
+		if !ok {
+			continue
+		}
+		var groups []struct {
+			Matcher *string `json:"matcher"`
+			Hooks   []struct {
+				Type    *string `json:"type"`
+				Command *string `json:"command"`
+				Timeout *uint64 `json:"timeout"`
+			} `json:"hooks"`
+		}
+		if err := json.Unmarshal(raw, &groups); err != nil || groups == nil {
+			return fmt.Errorf("its hooks for %s are malformed, %s", event, dropped)
+		}
+		for _, g := range groups {
+			for _, h := range g.Hooks {
+				if h.Type == nil || *h.Type == "command" && h.Command == nil {
+					return fmt.Errorf("a hook for %s has no type or no command, %s", event, dropped)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// Check implements [install.Target].
+func (Target) Check(env install.Env, o install.Options) install.Report {
+	dirs := []string{codexHome(env)}
+	if o.ProjectDir != "" {
+		dirs = append(dirs, filepath.Join(o.ProjectDir, ".codex"))
+	}
+	var files []string
+	for _, dir := range dirs {
+		files = append(files, filepath.Join(dir, "hooks.json"))
+	}
+	r := configured.Report(env.CommandPath(o), files...)
+	for _, dir := range dirs {
+		hooks := filepath.Join(dir, "hooks.json")
+		if b, err := os.ReadFile(hooks); err == nil {
+			if err := acceptable(b); err != nil {
+				r.Problems = append(r.Problems, install.Problem{What: hooks + ": " + err.Error(), Do: "repair the file", Off: true})
+			}
+		}
+		r.Problems = append(r.Problems, checkConfig(filepath.Join(dir, "config.toml"))...)
+	}
+	return r
+}
+
+// checkConfig finds what in a config.toml keeps hooks from working.
+func checkConfig(path string) []install.Problem {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil // none, or Codex cannot read it either
+	}
+	var config struct {
+		Features map[string]any `toml:"features"`
+		Hooks    map[string]any `toml:"hooks"`
+	}
+	if err := toml.Unmarshal(b, &config); err != nil {
+		return []install.Problem{{What: fmt.Sprintf("%s cannot be read: %v", path, err), Do: "repair the file", Off: true}}
+	}
+	var out []install.Problem
+	if config.Features["hooks"] == false {
+		out = append(out, install.Problem{What: "hooks are switched off in " + path, Do: "remove hooks = false under [features]", Off: true})
+	}
+	for _, event := range knownEvents {
+		if config.Hooks[event] != nil {
+			out = append(out, install.Problem{
+				What: fmt.Sprintf("%s has hooks too (%s): Codex runs both and warns at every start", path, event),
+				Do:   "move them to hooks.json in the same folder",
+			})
+			break
+		}
+	}
+	return out
+}

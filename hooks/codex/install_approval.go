@@ -1,0 +1,310 @@
+package codex
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/agentscope-ai/reme-hook/install"
+	"github.com/pelletier/go-toml/v2"
+	"github.com/pelletier/go-toml/v2/unstable"
+)
+
+// Codex keeps the user's approval of a hook in config.toml:
+//
+//	[hooks.state."<hooks file>:<event>:<group>:<handler>"]
+//	trusted_hash = "sha256:…"
+//
+// The numbers are positions, and the hash is over what the hook is.
+
+// approval is the body of such a table.
+type approval struct {
+	TrustedHash string `toml:"trusted_hash"`
+	Enabled     *bool  `toml:"enabled"`
+}
+
+// snake is an event's name in keys and hashes.
+func snake(hostEvent string) string {
+	var b strings.Builder
+	for i, r := range hostEvent {
+		if i > 0 && r >= 'A' && r <= 'Z' {
+			b.WriteByte('_')
+		}
+		b.WriteRune(r)
+	}
+	return strings.ToLower(b.String())
+}
+
+// place is the part of a key behind the file's path.
+func place(hostEvent string, group, handler int) string {
+	return fmt.Sprintf(":%s:%d:%d", snake(hostEvent), group, handler)
+}
+
+// placeOf is the place in a key.
+func placeOf(key string) string {
+	i := len(key)
+	for range 3 {
+		i = strings.LastIndexByte(key[:max(i, 0)], ':')
+	}
+	return key[max(i, 0):]
+}
+
+// hash is what Codex computes for a hook of the form that we install. The
+// command for Windows is no part of it on other systems.
+func hash(g install.Group) string {
+	type handler struct { // keys in alphabetical order, as Codex sorts them
+		Async   bool   `json:"async"`
+		Command string `json:"command"`
+		Timeout int    `json:"timeout"`
+		Type    string `json:"type"`
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(struct {
+		Event   string    `json:"event_name"`
+		Hooks   []handler `json:"hooks"`
+		Matcher string    `json:"matcher,omitempty"`
+	}{snake(g.Event), []handler{{false, g.Handler.Command, g.Handler.Timeout, g.Handler.Type}}, g.Matcher})
+	if err != nil {
+		panic(err) // strings and numbers always encode
+	}
+	sum := sha256.Sum256(bytes.TrimSuffix(b.Bytes(), []byte("\n")))
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// spellings are the paths by which Codex may name a file in keys: it resolves
+// links in CODEX_HOME, but not in ~/.codex.
+func spellings(file string) []string {
+	out := []string{file}
+	if dir, err := filepath.EvalSymlinks(filepath.Dir(file)); err == nil && dir != filepath.Dir(file) {
+		out = append(out, filepath.Join(dir, filepath.Base(file)))
+	}
+	return out
+}
+
+// approvals reads what config.toml holds.
+func approvals(config []byte) (map[string]approval, error) {
+	var c struct {
+		Hooks struct {
+			State map[string]approval `toml:"state"`
+		} `toml:"hooks"`
+	}
+	err := toml.Unmarshal(config, &c)
+	return c.Hooks.State, err
+}
+
+// storedTrust tells from config.toml alone what the user approved of our hooks
+// in a file.
+func storedTrust(config []byte, file string) ([]install.HookTrust, error) {
+	placed, err := configured.Placed(file)
+	if err != nil {
+		return nil, err
+	}
+	state, err := approvals(config)
+	if err != nil {
+		return nil, fmt.Errorf("config.toml cannot be read: %w", err)
+	}
+	var out []install.HookTrust
+	for _, p := range placed {
+		t := install.HookTrust{Event: install.EventOf(p.Handler.Command, Host), File: file, State: install.TrustNo}
+		for _, path := range spellings(file) {
+			a, ok := state[path+place(p.Event, p.GroupIndex, p.HandlerIndex)]
+			switch {
+			case !ok:
+				continue
+			case a.Enabled != nil && !*a.Enabled:
+				t.State = install.TrustDisabled
+			case a.TrustedHash == hash(p.Group):
+				t.State = install.TrustYes
+			case a.TrustedHash != "":
+				t.State = install.TrustModified
+			}
+			break
+		}
+		out = append(out, t)
+	}
+	return out, nil
+}
+
+// forget takes the approvals of our hooks in a hooks file out of config.toml,
+// and moves those of hooks that change their place when ours go. What it does
+// not understand it leaves as it is.
+func forget(config, original []byte, file string) []byte {
+	placed, err := configured.Placed(file)
+	if err != nil {
+		return config
+	}
+	hashes := map[string]bool{}
+	for _, p := range placed {
+		hashes[hash(p.Group)] = true
+	}
+	state, err := approvals(config)
+	if err != nil {
+		return config
+	}
+	before, _ := approvals(original)
+
+	rename := map[string]string{} // key → new key, "" if it goes
+	for key, a := range state {
+		for _, path := range spellings(file) {
+			rest, ok := strings.CutPrefix(key, path)
+			if !ok {
+				continue
+			}
+			if moved := afterRemoval(rest, placed); moved != rest || hashes[a.TrustedHash] {
+				rename[key] = moved
+				if moved != "" {
+					rename[key] = path + moved
+				}
+				if hashes[a.TrustedHash] {
+					rename[key] = ""
+				}
+			}
+		}
+	}
+	return rewriteTables(config, rename, before == nil)
+}
+
+// afterRemoval is where the hook at a place is once ours are taken out, "" for
+// ours.
+func afterRemoval(at string, placed []install.Placed) string {
+	parts := strings.Split(at, ":")
+	if len(parts) != 4 {
+		return at
+	}
+	var group, handler int
+	if _, err := fmt.Sscanf(parts[2]+" "+parts[3], "%d %d", &group, &handler); err != nil {
+		return at
+	}
+	g, h := group, handler
+	for _, p := range placed {
+		switch {
+		case snake(p.Event) != parts[1]:
+		case p.GroupIndex == group && p.HandlerIndex == handler:
+			return ""
+		case p.Alone && p.GroupIndex < group:
+			g--
+		case p.GroupIndex == group && p.HandlerIndex < handler:
+			h--
+		}
+	}
+	return fmt.Sprintf(":%s:%d:%d", parts[1], g, h)
+}
+
+// rewriteTables renames or removes the tables [hooks.state."<key>"] by the
+// map. With tidy, an empty [hooks.state] that is left alone goes too.
+func rewriteTables(text []byte, rename map[string]string, tidy bool) []byte {
+	type table struct {
+		start, end int    // from the line of its header to behind its last line
+		key        string // "" for [hooks.state] itself
+		keyStart   int
+		keyEnd     int
+		plain      bool // nothing in it but what Codex writes
+		empty      bool
+	}
+	var tables []table
+	var current *table
+	lineEnd := func(at int) int {
+		if i := bytes.IndexByte(text[at:], '\n'); i >= 0 {
+			return at + i + 1
+		}
+		return len(text)
+	}
+	p := unstable.Parser{}
+	p.Reset(text)
+	for p.NextExpression() {
+		e := p.Expression()
+		switch e.Kind {
+		case unstable.Table, unstable.ArrayTable:
+			current = nil
+			var names []string
+			var last unstable.Range
+			for it := e.Key(); it.Next(); {
+				names, last = append(names, string(it.Node().Data)), it.Node().Raw
+			}
+			if e.Kind == unstable.Table && len(names) >= 2 && len(names) <= 3 && names[0] == "hooks" && names[1] == "state" {
+				t := table{key: "", plain: true, empty: true, keyStart: int(last.Offset), keyEnd: int(last.Offset + last.Length)}
+				if len(names) == 3 {
+					t.key = names[2]
+				}
+				t.start, t.end = bytes.LastIndexByte(text[:t.keyStart], '\n')+1, lineEnd(t.keyEnd)
+				tables = append(tables, t)
+				current = &tables[len(tables)-1]
+			}
+		case unstable.KeyValue:
+			if current == nil {
+				continue
+			}
+			it := e.Key()
+			it.Next()
+			k := it.Node()
+			kind := e.Value().Kind
+			current.empty = false
+			current.plain = current.plain && (string(k.Data) == "trusted_hash" && kind == unstable.String || string(k.Data) == "enabled" && kind == unstable.Bool)
+			current.end = lineEnd(int(k.Raw.Offset))
+		}
+	}
+	if p.Error() != nil {
+		return text
+	}
+	left := 0
+	for _, t := range tables {
+		if to, ok := rename[t.key]; t.key != "" && !(ok && to == "" && t.plain) {
+			left++
+		}
+	}
+	var out []byte
+	done := 0
+	cut := func(t table) {
+		from := t.start
+		if from > done && blank(text, from) { // Codex puts one before each table
+			from = bytes.LastIndexByte(text[:from-1], '\n') + 1
+		}
+		out = append(out, text[done:from]...)
+		done = t.end
+	}
+	for _, t := range tables {
+		to, ok := rename[t.key]
+		switch {
+		case t.key == "" && t.empty && tidy && left == 0 && len(rename) > 0:
+			cut(t)
+		case t.key == "" || !ok:
+		case to == "" && t.plain:
+			cut(t)
+		case to != "":
+			raw := text[t.keyStart:t.keyEnd]
+			old := placeOf(t.key)
+			i := bytes.LastIndex(raw, []byte(old))
+			if i < 0 {
+				continue
+			}
+			out = append(append(append(out, text[done:t.keyStart]...), raw[:i]...), placeOf(to)...)
+			done = t.keyStart + i + len(old)
+		}
+	}
+	return append(out, text[done:]...)
+}
+
+// blank tells whether the line before offset is there and empty.
+func blank(text []byte, offset int) bool {
+	if offset == 0 {
+		return false
+	}
+	start := bytes.LastIndexByte(text[:offset-1], '\n') + 1
+	return len(bytes.TrimSpace(text[start:offset])) == 0
+}
+
+// readConfig reads config.toml; none is nothing.
+func readConfig(env install.Env) []byte {
+	b, err := os.ReadFile(configFile(env))
+	if err != nil {
+		return nil
+	}
+	return b
+}

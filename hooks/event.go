@@ -1,0 +1,78 @@
+// Package hooks is the pipeline behind every hook call, whatever the host: an
+// [Event] goes in, an [Outcome] comes out.
+//
+// It promises that a finished turn is on disk before anything else is done with
+// it, that a failure of any part leaves the agent as if the hook were not
+// there, and that recalled text is marked as data. What a host sends and what
+// it accepts is the business of its [Adapter], one folder below.
+package hooks
+
+import (
+	"github.com/agentscope-ai/reme-hook/client"
+)
+
+// Kind is what an event means to the pipeline.
+type Kind int
+
+// The kinds of events.
+const (
+	SessionStart Kind = iota + 1
+	Prompt            // the user has sent a message
+	TurnEnd           // the agent has answered
+	Interrupt         // the turn ended without an answer
+	PreCompact        // the host is about to shorten the conversation
+	SessionEnd        //
+	PreToolUse        // the agent is about to call a tool
+)
+
+// Event is one call of a hook, in the pipeline's terms.
+type Event struct {
+	Kind    Kind
+	Name    string // the host's name of the event, as its payload spells it
+	Session client.Session
+	Turn    client.TurnID // "" if the host has no turn ids
+	Cwd     string
+
+	Prompt string // Prompt: what the user wrote
+	Reply  string // TurnEnd: the agent's last message
+
+	// Subagent marks what happens inside an agent that the main one started.
+	Subagent bool
+	// ContextLost (SessionStart) tells that what was injected before is gone.
+	ContextLost bool
+	// Compacted (SessionStart) tells that a turn may be going on after it.
+	Compacted bool
+	// Paths (PreToolUse) are what a file tool is asked to open; empty for other
+	// tools.
+	Paths []string
+}
+
+// Outcome is what a hook has to say. The zero value says nothing.
+type Outcome struct {
+	Context string // text for the model
+	Deny    string // why the tool call must not happen
+}
+
+// Adapter is everything the pipeline must know of a host.
+type Adapter struct {
+	Host  client.Host
+	Title string
+	// Events maps the host's event names in kebab-case to what they mean.
+	Events map[string]Kind
+	// Decode reads a payload. A missing session id makes the event useless; all
+	// else may be absent.
+	Decode func(Kind, Payload) Event
+	// Encode makes the exact bytes that the host accepts for an event, nil for
+	// nothing.
+	Encode func(Event, Outcome) []byte
+	// Sample makes a payload that Decode turns into e, for self-tests.
+	Sample func(e Event) []byte
+	// MaxContext is the largest context the host passes on whole, in Size's unit.
+	MaxContext int
+	Size       func(string) int
+	// Envelopes name the elements that the host wraps its own additions to a
+	// message in. They are no part of the conversation.
+	Envelopes []string
+	// Machine names the elements that make up prompts which no human wrote.
+	Machine []string
+}

@@ -1,0 +1,134 @@
+package hooks
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+// maxPayload bounds what is read of a payload, in bytes.
+const maxPayload = 16 << 20
+
+// stdinIdle is how long a payload may pause.
+const stdinIdle = time.Second
+
+// Payload is the JSON object that a host writes to a hook's stdin. Keys match
+// exactly. Values of unexpected types read as absent, never as an error.
+type Payload map[string]json.RawMessage
+
+// ReadPayload reads one JSON object and does not wait for the end of the
+// stream. It returns the members that arrived whole together with the error
+// that ended the reading: a cut payload still names its session. It gives up
+// when nothing arrives for a second.
+func ReadPayload(r io.Reader) (Payload, error) {
+	p := Payload{}
+	dec := json.NewDecoder(skipBOM(&patient{r: io.LimitReader(r, maxPayload), idle: stdinIdle}))
+	tok, err := dec.Token()
+	if err != nil {
+		return p, fmt.Errorf("read payload: %w", err)
+	}
+	if tok != json.Delim('{') {
+		return p, errors.New("read payload: not a JSON object")
+	}
+	for dec.More() {
+		key, err := dec.Token()
+		if err != nil {
+			return p, fmt.Errorf("read payload: %w", err)
+		}
+		var v json.RawMessage
+		if err := dec.Decode(&v); err != nil {
+			return p, fmt.Errorf("read payload: %w", err)
+		}
+		p[key.(string)] = v
+	}
+	if _, err := dec.Token(); err != nil {
+		return p, fmt.Errorf("read payload: %w", err)
+	}
+	return p, nil
+}
+
+func skipBOM(r io.Reader) io.Reader {
+	b := bufio.NewReaderSize(r, 64<<10)
+	if head, err := b.Peek(3); err == nil && bytes.Equal(head, []byte("\xef\xbb\xbf")) {
+		b.Discard(3)
+	}
+	return b
+}
+
+// patient fails a read that takes longer than idle. The reading goroutine is
+// left behind then; the process is about to end.
+type patient struct {
+	r    io.Reader
+	idle time.Duration
+}
+
+func (p *patient) Read(buf []byte) (int, error) {
+	type result struct {
+		n   int
+		err error
+	}
+	done := make(chan result, 1)
+	own := make([]byte, len(buf))
+	go func() {
+		n, err := p.r.Read(own)
+		done <- result{n, err}
+	}()
+	timer := time.NewTimer(p.idle)
+	defer timer.Stop()
+	select {
+	case res := <-done:
+		return copy(buf, own[:res.n]), res.err
+	case <-timer.C:
+		return 0, errors.New("nothing arrived in time")
+	}
+}
+
+// String returns a string member. A number is returned as it is written.
+func (p Payload) String(key string) string {
+	var v any
+	dec := json.NewDecoder(bytes.NewReader(p[key]))
+	dec.UseNumber()
+	if dec.Decode(&v) != nil {
+		return ""
+	}
+	switch v := v.(type) {
+	case string:
+		return v
+	case json.Number:
+		return v.String()
+	}
+	return ""
+}
+
+// Text returns the text of a member that is a string or a list of content
+// parts, of which those of type text count.
+func (p Payload) Text(key string) string {
+	if s := p.String(key); s != "" {
+		return s
+	}
+	var parts []Payload
+	if json.Unmarshal(p[key], &parts) != nil {
+		return ""
+	}
+	var texts []string
+	for _, part := range parts {
+		if t := part.String("text"); t != "" && part.String("type") == "text" {
+			texts = append(texts, t)
+		}
+	}
+	return strings.Join(texts, "\n\n")
+}
+
+// Object returns a member that is an object, else an empty one.
+func (p Payload) Object(key string) Payload {
+	var o Payload
+	if json.Unmarshal(p[key], &o) != nil {
+		return Payload{}
+	}
+	return o
+}

@@ -1,0 +1,535 @@
+package hooks
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/agentscope-ai/reme-hook/client"
+	"github.com/agentscope-ai/reme-hook/internal/config"
+	"github.com/agentscope-ai/reme-hook/spool"
+	"github.com/agentscope-ai/reme-hook/state"
+)
+
+// service is a memory in a test, with scripted failures.
+type service struct {
+	mu       sync.Mutex
+	appended []client.Event
+	flushed  []client.FlushReason
+	recalled []client.RecallRequest
+	answer   client.RecallResult
+	fail     error
+	panics   bool
+}
+
+func (s *service) Append(_ context.Context, r client.AppendRequest) (client.AppendResult, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.fail != nil {
+		return client.AppendResult{}, s.fail
+	}
+	var res client.AppendResult
+	for _, e := range r.Events {
+		res.EventIDs = append(res.EventIDs, e.ID)
+		if !s.has(e.ID) {
+			s.appended = append(s.appended, e)
+		}
+	}
+	return res, nil
+}
+
+func (s *service) has(id client.EventID) bool {
+	for _, e := range s.appended {
+		if e.ID == id {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *service) Flush(_ context.Context, r client.FlushRequest) (client.FlushResult, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.flushed = append(s.flushed, r.Reason)
+	return client.FlushResult{Queued: true}, s.fail
+}
+
+func (s *service) Recall(_ context.Context, r client.RecallRequest) (client.RecallResult, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.panics {
+		panic("secret text")
+	}
+	s.recalled = append(s.recalled, r)
+	return s.answer, s.fail
+}
+
+func (s *service) Info(context.Context) (client.Info, error) { return client.Info{}, nil }
+
+// world is a runner on a scratch folder, with a plain host.
+type world struct {
+	*Runner
+	t     *testing.T
+	svc   *service
+	host  *Adapter
+	clock time.Time
+	log   bytes.Buffer
+	poked atomic.Int32
+	env   map[string]string
+}
+
+func newWorld(t *testing.T) *world {
+	w := &world{t: t, svc: &service{}, clock: time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC), env: map[string]string{}}
+	dir := t.TempDir()
+	now := func() time.Time { return w.clock }
+	w.Runner = &Runner{
+		Now: now, Getenv: func(k string) string { return w.env[k] },
+		Config:  config.Config{Workspace: filepath.Join(dir, "workspace"), Recall: true, Capture: true, RecallLimit: 5, RecallMaxChars: 4000, RecallTimeout: time.Second},
+		State:   state.Store{Dir: filepath.Join(dir, "state"), Now: now},
+		Spool:   spool.Spool{Dir: filepath.Join(dir, "spool"), Now: now},
+		Backoff: spool.BackoffFile(filepath.Join(dir, "service.json")),
+		Service: func() (client.Service, error) { return w.svc, nil },
+		Poke:    func() { w.poked.Add(1) },
+		Log:     slog.New(slog.NewTextHandler(&w.log, nil)),
+	}
+	w.host = &Adapter{
+		Host: "plain",
+		Events: map[string]Kind{"start": SessionStart, "prompt": Prompt, "stop": TurnEnd, "interrupt": Interrupt,
+			"compact": PreCompact, "end": SessionEnd, "tool": PreToolUse},
+		Decode: func(_ Kind, p Payload) Event {
+			return Event{Name: p.String("name"), Session: client.Session{Scope: "s", ID: p.String("session")}, Turn: client.TurnID(p.String("turn")),
+				Cwd: p.String("cwd"), Prompt: p.Text("text"), Reply: p.Text("text"), Subagent: p.String("agent") != "",
+				ContextLost: p.String("source") == "compact", Compacted: p.String("source") == "compact", Paths: []string{p.String("path")}}
+		},
+		Encode:     func(_ Event, o Outcome) []byte { return []byte(o.Context + o.Deny) },
+		MaxContext: 10000, Size: Bytes,
+		Envelopes: []string{"system-reminder"}, Machine: []string{"note"},
+	}
+	return w
+}
+
+// hook runs one event of session s1; args are member, value, …
+func (w *world) hook(event string, args ...string) string {
+	w.t.Helper()
+	p := map[string]string{"session": "s1", "turn": "t1", "name": event}
+	for i := 0; i < len(args); i += 2 {
+		p[args[i]] = args[i+1]
+	}
+	data, err := json.Marshal(p)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.clock = w.clock.Add(10 * time.Second)
+	return string(w.Run(context.Background(), w.host, event, bytes.NewReader(data)))
+}
+
+func (w *world) expect(want ...string) {
+	w.t.Helper()
+	var got []string
+	for _, e := range w.svc.appended {
+		got = append(got, string(e.ID)+" "+e.Content)
+	}
+	if strings.Join(got, "\n") != strings.Join(want, "\n") {
+		w.t.Errorf("the service has\n%s\nwant\n%s\nlog:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"), w.log.String())
+	}
+}
+
+func (w *world) pending() int {
+	w.t.Helper()
+	entries, err := w.Spool.List()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return len(entries)
+}
+
+func TestTurn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.hook("start")
+	w.hook("prompt", "text", "the cat is called Minka")
+	w.expect()
+	if w.pending() != 1 {
+		t.Error("the running turn is not in the spool")
+	}
+	w.hook("stop", "text", "Noted.")
+	w.expect("t1:user the cat is called Minka", "t1:assistant Noted.")
+	if w.pending() != 0 {
+		t.Error("the delivered turn is still in the spool")
+	}
+	w.hook("end")
+	if got := fmt.Sprint(w.svc.flushed); got != "[turn_end session_end]" {
+		t.Errorf("flushed %s", got)
+	}
+}
+
+func TestSteeringAndContinuedStops(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.hook("prompt", "text", "first")
+	w.hook("prompt", "text", "steer")
+	w.hook("stop", "text", "one")
+	w.hook("prompt", "text", "steer again")
+	w.hook("stop", "text", "two")
+	w.hook("stop", "text", "two", "n", "continued") // the same words again are no new message
+	w.hook("prompt", "text", "continue", "turn", "t2")
+	w.hook("stop", "text", "two", "turn", "t2") // in another turn they are
+	w.expect("t1:user first", "t1:user:2 steer", "t1:assistant one", "t1:user:3 steer again", "t1:assistant:2 two",
+		"t2:user continue", "t2:assistant two")
+}
+
+func TestTurnsWithoutIDs(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for range 2 {
+		w.hook("prompt", "text", "continue", "turn", "")
+		w.hook("prompt", "text", "steer", "turn", "")
+		w.hook("stop", "text", "done", "turn", "")
+	}
+	w.expect("000001:user continue", "000001:user:2 steer", "000001:assistant done",
+		"000002:user continue", "000002:user:2 steer", "000002:assistant done")
+}
+
+func TestTurnThatNeverStops(t *testing.T) {
+	t.Parallel()
+	for name, next := range map[string][]string{
+		"next turn":   {"prompt", "turn", "t2", "text", "ok"},
+		"interrupt":   {"interrupt"},
+		"session end": {"end"},
+		"compaction":  {"compact"},
+	} {
+		w := newWorld(t)
+		w.hook("prompt", "text", "killed")
+		w.hook(next[0], next[1:]...)
+		if name == "next turn" {
+			w.hook("stop", "turn", "t2", "text", "yes")
+			w.expect("t1:user killed", "t2:user ok", "t2:assistant yes")
+			continue
+		}
+		w.expect("t1:user killed")
+		w.hook("stop", "text", "after all")
+		w.expect("t1:user killed", "t1:assistant after all")
+	}
+}
+
+func TestKilledHostIsDeliveredByAnother(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.hook("prompt", "text", "killed")
+	w.hook("start", "session", "s2")
+	if w.poked.Load() != 0 {
+		t.Error("poked for a turn that may be running")
+	}
+	w.clock = w.clock.Add(spool.OpenFor)
+	w.hook("start", "session", "s3")
+	if w.poked.Load() != 1 {
+		t.Error("not poked for an abandoned turn")
+	}
+	if _, err := w.Spool.DeliverAll(t.Context(), w.svc); err != nil {
+		t.Error(err)
+	}
+	w.expect("t1:user killed")
+}
+
+func TestDoubleRegistration(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.svc.answer = client.RecallResult{Items: []client.Item{{ID: "m", Path: "p", Snippet: "memory"}}}
+	twice := func(event string, args ...string) (out int) {
+		w.hook(event, args...)
+		var n sync.WaitGroup
+		w.clock = w.clock.Add(time.Minute)
+		results := make(chan string, 2)
+		for range 2 {
+			n.Go(func() {
+				p := map[string]string{"session": "s1", "turn": "t9", "name": event, "text": "the same question", "again": "yes"}
+				data, _ := json.Marshal(p)
+				results <- string(w.Run(context.Background(), w.host, event, bytes.NewReader(data)))
+			})
+		}
+		n.Wait()
+		close(results)
+		for r := range results {
+			if r != "" {
+				out++
+			}
+		}
+		return out
+	}
+	if n := twice("prompt", "text", "warm up", "turn", "t0"); n != 1 {
+		t.Errorf("%d outputs of one prompt", n)
+	}
+	twice("stop", "text", "warm up", "turn", "t0")
+	var users, replies int
+	for _, e := range w.svc.appended {
+		if e.ID.Turn() == "t9" && e.Role == client.User {
+			users++
+		}
+		if e.ID.Turn() == "t9" && e.Role == client.Assistant {
+			replies++
+		}
+	}
+	if users != 1 || replies != 1 {
+		t.Errorf("%d prompts and %d replies of one turn", users, replies)
+	}
+}
+
+func TestRecall(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.svc.answer = client.RecallResult{Items: []client.Item{{ID: "m1", Path: "session/dialog/x.jsonl", StartLine: 1, EndLine: 2, Snippet: "user: hi", Date: "2026-11-29", Host: "codex", Score: 0.9}}}
+	out := w.hook("prompt", "text", "what is new?", "cwd", "/p")
+	want := frameStart + "<reme-memory path=\"reme://session/dialog/x.jsonl#L1-L2\" date=\"2026-11-29\" host=\"codex\" score=\"0.90\">\nuser: hi\n</reme-memory>\n" + frameEnd
+	if out != want {
+		t.Errorf("got %q, want %q", out, want)
+	}
+	r := w.svc.recalled[0]
+	if r.Query != "what is new?" || r.Cwd != "/p" || r.Session != "s1" || r.Host != "plain" || r.ScopeID != "s" || r.Purpose != client.ForPrompt || r.Limit != 5 || r.MaxChars != 4000 {
+		t.Errorf("asked %+v", r)
+	}
+	w.hook("prompt", "text", "and then?")
+	if got := w.svc.recalled[1].Exclude; len(got) != 1 || got[0] != "m1" {
+		t.Errorf("shown before: %v", got)
+	}
+
+	// A compaction in the middle of the turn takes what was shown; it comes back.
+	w.hook("compact")
+	if out := w.hook("start", "source", "compact"); !strings.Contains(out, "user: hi") {
+		t.Errorf("after a compaction: %q", out)
+	}
+	if r := w.svc.recalled[2]; r.Query != "and then?" || len(r.Exclude) != 0 {
+		t.Errorf("asked %+v", r)
+	}
+	w.hook("stop", "text", "done")
+	if out := w.hook("start", "source", "compact"); out != "" {
+		t.Errorf("after a compaction between turns: %q", out)
+	}
+	for _, prompt := range []string{"", "  ", "ok", "/clear", "!ls", "<note>x</note>", "<reme-context source=\"x\">old</reme-context>"} {
+		if w.hook("prompt", "text", prompt, "turn", "t3"); len(w.svc.recalled) != 3 {
+			t.Errorf("recalled for %q", prompt)
+			w.svc.recalled = w.svc.recalled[:3]
+		}
+	}
+}
+
+func TestWhatIsNotCaptured(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.hook("prompt", "text", "  \n")
+	w.hook("prompt", "text", "<note>a task has ended</note>")
+	w.hook("prompt", "text", "subagent's task", "agent", "a1")
+	w.hook("stop", "text", "subagent's answer", "agent", "a1")
+	w.hook("prompt", "text", "<system-reminder>be kind</system-reminder>\nreal <reme-context source=\"auto-recall\">old</reme-context>words", "turn", "t2")
+	w.hook("stop", "text", "reply <reme-context source=\"auto-recall\">old", "turn", "t2")
+	w.hook("stop", "text", "the answer to the note", "turn", "t3")
+	w.hook("prompt", "text", "<private>nothing of this</private>", "turn", "t4")
+	w.hook("stop", "text", "nor of this", "turn", "t4")
+	w.hook("prompt", "text", "my key is sk-proj-aaaaaaaaaaaaaaaaaaaaaaaaaaaa", "turn", "t5")
+	w.hook("stop", "text", "ghp_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa is yours", "turn", "t5")
+	w.expect("t2:user real words", "t2:assistant reply", "t3:assistant the answer to the note",
+		"t5:user my key is [redacted api-key]", "t5:assistant [redacted github-token] is yours")
+}
+
+func TestSwitchedOff(t *testing.T) {
+	t.Parallel()
+	for name, off := range map[string]func(*world) string{
+		"guard":     func(w *world) string { w.env[GuardEnv] = "1"; return "/p" },
+		"bypass":    func(w *world) string { w.env[BypassEnv] = "1"; return "/p" },
+		"workspace": func(w *world) string { return filepath.Join(w.Config.Workspace, "session") },
+		"excluded":  func(w *world) string { w.Config.Exclude = []string{"/secret/*"}; return "/secret/a/b" },
+	} {
+		w := newWorld(t)
+		cwd := off(w)
+		w.hook("prompt", "text", "what is new?", "cwd", cwd)
+		w.hook("stop", "text", "this", "cwd", cwd)
+		w.expect()
+		if len(w.svc.recalled) > 0 {
+			t.Errorf("%s: recalled", name)
+		}
+		if _, err := os.Stat(w.Spool.Dir); err == nil {
+			t.Errorf("%s: the spool was written", name)
+		}
+	}
+	w := newWorld(t)
+	w.Config.Capture = false
+	w.hook("prompt", "text", "what is new?")
+	w.hook("stop", "text", "this")
+	w.expect()
+	if len(w.svc.recalled) != 1 {
+		t.Error("no recall without capture")
+	}
+	w = newWorld(t)
+	w.Config.Recall = false
+	w.hook("prompt", "text", "what is new?")
+	w.hook("stop", "text", "this")
+	w.expect("t1:user what is new?", "t1:assistant this")
+	if len(w.svc.recalled) != 0 {
+		t.Error("recall although it is off")
+	}
+}
+
+func TestGuardPaths(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	if out := w.hook("tool", "path", "reme://session/dialog/codex/x.jsonl#L1-L2"); !strings.Contains(out, "reme-hook show 'reme://session/dialog/codex/x.jsonl#L1-L2'") {
+		t.Errorf("denied with %q", out)
+	}
+	if out := w.hook("tool", "path", "reme://x", "agent", "a1"); out == "" {
+		t.Error("a subagent may open it")
+	}
+	for _, path := range []string{"", "/etc/hosts", "docs/reme://x", "https://example.com"} {
+		if out := w.hook("tool", "path", path); out != "" {
+			t.Errorf("%s: denied with %q", path, out)
+		}
+	}
+}
+
+func TestServiceFails(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.svc.fail = errors.New("down")
+	w.hook("prompt", "text", "first question")
+	w.hook("stop", "text", "first answer")
+	if w.pending() != 1 {
+		t.Error("the turn is not in the spool")
+	}
+	w.hook("prompt", "text", "second question", "turn", "t2")
+	w.hook("stop", "text", "second answer", "turn", "t2")
+	if w.pending() != 2 {
+		t.Error("the turns are not in the spool")
+	}
+	if b := w.Backoff.Load(); b.Failures < 1 || b.Class != "retryable" {
+		t.Errorf("noted %+v", b)
+	}
+	w.svc.fail = nil
+	w.clock = w.clock.Add(time.Hour)
+	w.hook("prompt", "text", "third question", "turn", "t3")
+	w.hook("stop", "text", "third answer", "turn", "t3")
+	w.expect("t1:user first question", "t1:assistant first answer", "t2:user second question", "t2:assistant second answer",
+		"t3:user third question", "t3:assistant third answer")
+	if b := w.Backoff.Load(); b.Failures != 0 {
+		t.Errorf("noted %+v", b)
+	}
+}
+
+func TestPermanentErrorGoesToQuarantine(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.svc.fail = &client.Error{Class: client.Permanent, Reason: "refused"}
+	w.hook("stop", "text", "bad")
+	w.svc.fail = nil
+	w.hook("stop", "text", "good", "turn", "t2")
+	w.expect("t2:assistant good")
+	entries, err := w.Spool.List()
+	if err != nil || len(entries) != 1 || !entries[0].Quarantined || entries[0].Turn.Reason != "refused" {
+		t.Fatalf("spool: %+v, %v", entries, err)
+	}
+	if err := w.Spool.Release(t.Context(), entries[0].Key); err != nil {
+		t.Fatal(err)
+	}
+	w.hook("stop", "text", "better", "turn", "t3")
+	w.expect("t2:assistant good", "t1:assistant bad", "t3:assistant better")
+}
+
+func TestUnwritableFolders(t *testing.T) {
+	t.Parallel()
+	for _, broken := range []string{"state", "spool", "both"} {
+		w := newWorld(t)
+		for _, dir := range []string{w.State.Dir, w.Spool.Dir} {
+			if broken == "both" || strings.HasSuffix(dir, broken) {
+				if err := os.WriteFile(dir, nil, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		w.hook("prompt", "text", "question")
+		w.hook("stop", "text", "answer")
+		w.expect("t1:user question", "t1:assistant answer")
+	}
+}
+
+func TestPanic(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.svc.panics = true
+	if out := w.hook("prompt", "text", "what is new?"); out != "" {
+		t.Errorf("said %q", out)
+	}
+	log := w.log.String()
+	if !strings.Contains(log, "panic") || !strings.Contains(log, "reme-hook/hooks") || strings.Contains(log, "secret") {
+		t.Errorf("logged %s", log)
+	}
+	w.hook("stop", "text", "nothing")
+	w.expect("t1:user what is new?", "t1:assistant nothing")
+}
+
+func TestLogHoldsNoText(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.svc.fail = errors.New("down")
+	w.hook("prompt", "text", "xylophone")
+	w.hook("stop", "text", "xylophone")
+	w.hook("unknown", "text", "xylophone")
+	w.Run(t.Context(), w.host, "stop", strings.NewReader(`{"session":"s1","text":"xylophone`))
+	if strings.Contains(w.log.String(), "xylophone") {
+		t.Error(w.log.String())
+	}
+}
+
+func TestBadPayloads(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, in := range []string{"", "{", "[]", "null", "\x00\xff", `{"session":5}`, `{"session":[],"text":"x"}`, strings.Repeat("[", 100000)} {
+		for event := range w.host.Events {
+			if out := w.Run(t.Context(), w.host, event, strings.NewReader(in)); len(out) > 0 {
+				t.Errorf("%s said %q to %.20q", event, out, in)
+			}
+		}
+	}
+	// A cut answer still ends the turn.
+	w.hook("prompt", "text", "question")
+	w.Run(t.Context(), w.host, "stop", strings.NewReader(`{"session":"s1","turn":"t1","text":"ans`))
+	w.expect("t1:user question")
+}
+
+func TestConcurrentHooks(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	const sessions, turns = 20, 3
+	var n sync.WaitGroup
+	for s := range sessions {
+		n.Go(func() {
+			for turn := range turns {
+				for _, event := range []string{"prompt", "stop"} {
+					data, _ := json.Marshal(map[string]string{"session": fmt.Sprint(s), "turn": fmt.Sprintf("%d-%d", s, turn), "text": event})
+					w.Run(context.Background(), w.host, event, bytes.NewReader(data))
+				}
+			}
+		})
+	}
+	n.Wait()
+	if _, err := w.Spool.DeliverAll(t.Context(), w.svc); err != nil {
+		t.Error(err)
+	}
+	last := map[string]client.EventID{}
+	for _, e := range w.svc.appended {
+		session, _, _ := strings.Cut(string(e.ID), "-")
+		if e.ID <= last[session] && e.Role == client.User {
+			t.Errorf("%s after %s", e.ID, last[session])
+		}
+		last[session] = e.ID
+	}
+	if len(w.svc.appended) != sessions*turns*2 {
+		t.Errorf("%d events of %d", len(w.svc.appended), sessions*turns*2)
+	}
+}

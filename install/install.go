@@ -1,0 +1,213 @@
+// Package install edits the configuration files of other people's programs.
+//
+// What is to be done is computed once, as []Change, and is then applied,
+// printed as a diff, or only counted. Text is spliced: comments, order,
+// indentation and line ends of the user's files stay as they are. The bytes
+// from before the first install are kept in a receipt, so that uninstall gives
+// them back exactly if nobody else touched the file, and else takes out only
+// what is ours. A file that cannot be understood is refused and left alone.
+//
+// [Install] and [Uninstall] do the work for any [Target]; what a host's files
+// look like is known to the packages hooks/<host> only.
+package install
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/agentscope-ai/reme-hook/client"
+	"github.com/agentscope-ai/reme-hook/internal/durable"
+)
+
+// Target is a host whose configuration can be made to call us.
+type Target interface {
+	// Host is the name of the host on our command line.
+	Host() client.Host
+	// Title is the name of the host for people.
+	Title() string
+	// Find tells whether the host is on this machine. It may run the host's
+	// program to ask for its version.
+	Find(context.Context, Env, Options) Found
+	// Files lists the files that an install edits.
+	Files(Env, Options) ([]File, error)
+	// Check reads what is configured now. It changes and runs nothing.
+	Check(Env, Options) Report
+	// Trust records the user's approval of the installed hooks. Hosts that ask
+	// for none return nil.
+	Trust(context.Context, Env, Options) error
+	// Trusted tells whether the host will run the installed hooks.
+	Trusted(context.Context, Env, Options) (TrustState, error)
+}
+
+// Scope says for whom hooks are installed.
+type Scope string
+
+// The scopes of an install.
+const (
+	UserScope    Scope = "user"    // every project of this user; the default
+	ProjectScope Scope = "project" // one project, for everyone who has it
+)
+
+// UnknownScope is the error for a scope that a host does not have.
+func UnknownScope(s Scope) error { return fmt.Errorf("scope %q is not known here", string(s)) }
+
+// Options say what to install.
+type Options struct {
+	Scope      Scope  // "" means UserScope
+	ProjectDir string // absolute; needed for ProjectScope, and makes Check look there too
+	Command    string // absolute path of our installed binary; "" means Env.BinaryPath
+	Trust      bool   // also record the user's approval, see Target.Trust
+	HostBinary string // the host's program for Find, Trust and Trusted; "" means the one on the PATH
+}
+
+// Program is the host's program as it is looked for: o.HostBinary, or else name.
+func (o Options) Program(name string) string {
+	if o.HostBinary != "" {
+		return o.HostBinary
+	}
+	return name
+}
+
+// Found tells what is known of a host on this machine.
+type Found struct {
+	Present   bool
+	Binary    string // absolute path of the host's program; "" if only its folder is there
+	Version   string // as the program says it, "" if it did not
+	ConfigDir string
+}
+
+// File is one file that an install edits.
+type File struct {
+	Path string
+	// Upsert puts our entries into the content of the file (nil: absent). It
+	// returns old itself if nothing is to be done.
+	Upsert func(old []byte) ([]byte, error)
+	// Remove takes our entries out. original is the content before the first
+	// install as the receipt has it; known is false without a receipt. It
+	// returns nil if the file should not be there any more.
+	Remove func(now []byte, original []byte, known bool) ([]byte, error)
+}
+
+// Report is what is configured for us at a host.
+type Report struct {
+	Hooks    []Configured
+	Missing  []string // events that an install would configure and that are not
+	Problems []Problem
+}
+
+// Configured is one hook of ours in a host's configuration.
+type Configured struct {
+	Event   string // as on our command line: session-start, stop …
+	Command string // the very string that the host runs
+	Shell   Shell  // what the host runs it with
+	File    string
+	Timeout time.Duration
+	Current bool // what an install would write now
+}
+
+// Problem is something that keeps hooks from working as they should.
+type Problem struct {
+	What string // one sentence
+	Do   string // what the user can do about it
+	Off  bool   // because of it hooks do not run at all
+}
+
+// Trust is the state of the user's approval of one hook.
+type Trust string
+
+// The states of approval.
+const (
+	TrustYes      Trust = "trusted"
+	TrustNo       Trust = "untrusted"
+	TrustModified Trust = "modified" // the hook is another one than was approved
+	TrustDisabled Trust = "disabled" // switched off by the user
+)
+
+// HookTrust is the approval of one hook of ours.
+type HookTrust struct {
+	Event string // as on our command line
+	File  string
+	State Trust
+}
+
+// TrustState tells whether a host runs our hooks.
+type TrustState struct {
+	Needed   bool // false: the host asks for no approval
+	Hooks    []HookTrust
+	Problems []Problem
+	Source   string // who said so
+}
+
+// OK tells whether nothing is left for the user to approve.
+func (t TrustState) OK() bool {
+	for _, h := range t.Hooks {
+		if h.State != TrustYes {
+			return false
+		}
+	}
+	return true
+}
+
+// ErrChanged is returned when a file changed between reading and writing it.
+var ErrChanged = errors.New("the file changed in the meantime; run the command again")
+
+// PlanInstall computes what an install would change; nothing if all is in place.
+func PlanInstall(t Target, env Env, o Options) ([]Change, error) {
+	plan, err := planInstall(t, env, o)
+	return plan.changes(), err
+}
+
+// PlanUninstall computes what an uninstall would change.
+func PlanUninstall(t Target, env Env, o Options) ([]Change, error) {
+	plan, err := planUninstall(t, env, o)
+	return plan.changes(), err
+}
+
+// Install puts our hooks into the configuration of a host, and has them
+// approved if o.Trust says so. It returns what it changed. With an error from
+// the approval the hooks are installed all the same.
+func Install(ctx context.Context, t Target, env Env, o Options) ([]Change, error) {
+	unlock, err := lock(ctx, env)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	plan, err := planInstall(t, env, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := plan.applyInstall(); err != nil {
+		return nil, err
+	}
+	if !o.Trust {
+		return plan.changes(), nil
+	}
+	more, err := trust(ctx, t, env, o)
+	return append(plan.changes(), more...), err
+}
+
+// Uninstall takes our hooks out again. It returns what it changed.
+func Uninstall(ctx context.Context, t Target, env Env, o Options) ([]Change, error) {
+	unlock, err := lock(ctx, env)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	plan, err := planUninstall(t, env, o)
+	if err != nil {
+		return nil, err
+	}
+	return plan.changes(), plan.applyUninstall()
+}
+
+// lock keeps two installs from running at once.
+func lock(ctx context.Context, env Env) (func(), error) {
+	unlock, err := durable.Lock(ctx, filepath.Join(env.receiptDir(), ".lock"))
+	if err != nil {
+		return nil, fmt.Errorf("another install is running: %w", err)
+	}
+	return unlock, nil
+}

@@ -1,0 +1,247 @@
+// Package config reads the one configuration file of reme-hook.
+//
+// It promises that no configuration, however broken, stops a hook: what cannot
+// be used is reported and the default stands in for it. The order is
+// environment, file, default.
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pelletier/go-toml/v2"
+)
+
+// Config is the configuration in force.
+type Config struct {
+	Workspace      string        // folder of the embedded workspace
+	Recall         bool          // recall memory before prompts
+	Capture        bool          // capture turns
+	RecallLimit    int           // memories a prompt, 1 to 20
+	RecallMaxChars int           // of all memories of a prompt, in Unicode code points
+	RecallTimeout  time.Duration // for one recall
+	Exclude        []string      // folders whose sessions are left alone
+}
+
+// Key describes one key of the file.
+type Key struct {
+	Name    string
+	Env     string
+	Doc     string
+	Allowed string
+	Default any
+	set     func(*Config, any) error
+	get     func(*Config) any
+}
+
+// Value is a key as it is in force.
+type Value struct {
+	Name   string `json:"name"`
+	Value  any    `json:"value"`
+	Origin string `json:"origin"` // default, file, or the name of an environment variable
+}
+
+// Problem is something in the configuration that was not used.
+type Problem struct {
+	Key    string `json:"key,omitempty"`
+	Origin string `json:"origin"`
+	Reason string `json:"reason"`
+}
+
+// Error implements error.
+func (p Problem) Error() string {
+	if p.Key == "" {
+		return p.Origin + ": " + p.Reason
+	}
+	return fmt.Sprintf("%s (%s): %s", p.Key, p.Origin, p.Reason)
+}
+
+// Keys lists all keys, in the order of the documentation.
+func Keys() []Key {
+	return []Key{
+		{Name: "workspace", Env: "REME_WORKSPACE", Doc: "Folder of the memory itself.", Allowed: "a path", Default: "~/.reme/workspace",
+			set: func(c *Config, v any) error { return setString(&c.Workspace, v) }, get: func(c *Config) any { return c.Workspace }},
+		{Name: "recall", Env: "REME_RECALL", Doc: "Recall memories before each prompt.", Allowed: "true or false", Default: true,
+			set: func(c *Config, v any) error { return setBool(&c.Recall, v) }, get: func(c *Config) any { return c.Recall }},
+		{Name: "capture", Env: "REME_CAPTURE", Doc: "Remember finished turns.", Allowed: "true or false", Default: true,
+			set: func(c *Config, v any) error { return setBool(&c.Capture, v) }, get: func(c *Config) any { return c.Capture }},
+		{Name: "recall_limit", Env: "REME_RECALL_LIMIT", Doc: "Memories shown with a prompt, at most.", Allowed: "1 to 20", Default: int64(5),
+			set: func(c *Config, v any) error { return setInt(&c.RecallLimit, v, 1, 20) }, get: func(c *Config) any { return c.RecallLimit }},
+		{Name: "recall_max_chars", Env: "REME_RECALL_MAX_CHARS", Doc: "Length of all memories of a prompt, in characters; a host's own limit wins.", Allowed: "200 to 20000", Default: int64(4000),
+			set: func(c *Config, v any) error { return setInt(&c.RecallMaxChars, v, 200, 20000) }, get: func(c *Config) any { return c.RecallMaxChars }},
+		{Name: "recall_timeout", Env: "REME_RECALL_TIMEOUT", Doc: "How long a prompt waits for memories, at most.", Allowed: "100ms to 2.5s", Default: "1.5s",
+			set: func(c *Config, v any) error {
+				return setDuration(&c.RecallTimeout, v, 100*time.Millisecond, 2500*time.Millisecond)
+			}, get: func(c *Config) any { return c.RecallTimeout.String() }},
+		{Name: "exclude", Env: "REME_EXCLUDE", Doc: "Folders whose sessions are neither recalled to nor captured; below them too. * matches within a name.", Allowed: "a list of paths", Default: []any{},
+			set: func(c *Config, v any) error { return setStrings(&c.Exclude, v) }, get: func(c *Config) any { return c.Exclude }},
+	}
+}
+
+// Load reads the file and the environment. A missing file is no problem.
+func Load(file, home string, getenv func(string) string) (Config, []Value, []Problem) {
+	var problems []Problem
+	table := map[string]any{}
+	data, err := os.ReadFile(file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		problems = append(problems, Problem{Origin: file, Reason: "cannot be read: " + err.Error()})
+	default:
+		if err := toml.Unmarshal([]byte(strings.TrimPrefix(string(data), "\ufeff")), &table); err != nil {
+			problems = append(problems, Problem{Origin: file, Reason: "is not TOML, none of it is used: " + err.Error()})
+			table = map[string]any{}
+		}
+	}
+	var c Config
+	var values []Value
+	for _, k := range Keys() {
+		origin := "default"
+		try := func(v any, from string) {
+			if err := k.set(&c, v); err != nil {
+				problems = append(problems, Problem{Key: k.Name, Origin: from, Reason: fmt.Sprintf("%v; allowed: %s; using %s", err, k.Allowed, literal(k.Default))})
+				return
+			}
+			origin = from
+		}
+		try(k.Default, "default")
+		if v, ok := table[k.Name]; ok {
+			try(v, file)
+			delete(table, k.Name)
+		}
+		if v := getenv(k.Env); v != "" {
+			try(v, k.Env)
+		}
+		values = append(values, Value{k.Name, k.get(&c), origin})
+	}
+	for name := range table {
+		problems = append(problems, Problem{Key: name, Origin: file, Reason: "unknown key; known: " + names()})
+	}
+	slices.SortFunc(problems, func(a, b Problem) int { return strings.Compare(a.Error(), b.Error()) })
+	c.Workspace = expand(c.Workspace, home)
+	for i := range c.Exclude {
+		c.Exclude[i] = expand(c.Exclude[i], home)
+	}
+	return c, values, problems
+}
+
+func names() string {
+	var out []string
+	for _, k := range Keys() {
+		out = append(out, k.Name)
+	}
+	return strings.Join(out, ", ")
+}
+
+func expand(path, home string) string {
+	if rest, ok := strings.CutPrefix(path, "~"); ok && (rest == "" || rest[0] == '/' || rest[0] == filepath.Separator) {
+		return filepath.Join(home, rest)
+	}
+	return path
+}
+
+// Template is a configuration file with every key, documented and commented out.
+func Template() string {
+	var b strings.Builder
+	b.WriteString("# Configuration of reme-hook. Every key may be left out; `reme-hook config show` tells what is in force.\n")
+	for _, k := range Keys() {
+		fmt.Fprintf(&b, "\n# %s Allowed: %s. Environment: %s.\n# %s = %s\n", k.Doc, k.Allowed, k.Env, k.Name, literal(k.Default))
+	}
+	return b.String()
+}
+
+// literal writes a default as TOML.
+func literal(v any) string {
+	switch v := v.(type) {
+	case string:
+		return strconv.Quote(v)
+	case []any:
+		return "[]"
+	}
+	return fmt.Sprint(v)
+}
+
+func setString(to *string, v any) error {
+	s, ok := v.(string)
+	if !ok || strings.TrimSpace(s) == "" {
+		return fmt.Errorf("%v is not a path", v)
+	}
+	*to = s
+	return nil
+}
+
+func setBool(to *bool, v any) error {
+	if s, ok := v.(string); ok {
+		b, err := strconv.ParseBool(s)
+		if err != nil {
+			return fmt.Errorf("%q is not true or false", s)
+		}
+		v = b
+	}
+	b, ok := v.(bool)
+	if !ok {
+		return fmt.Errorf("%v is not true or false", v)
+	}
+	*to = b
+	return nil
+}
+
+func setInt(to *int, v any, low, high int64) error {
+	if s, ok := v.(string); ok {
+		n, err := strconv.ParseInt(s, 10, 64)
+		if err != nil {
+			return fmt.Errorf("%q is not a whole number", s)
+		}
+		v = n
+	}
+	n, ok := v.(int64)
+	if !ok {
+		return fmt.Errorf("%v is not a whole number", v)
+	}
+	if n < low || n > high {
+		return fmt.Errorf("%d is out of range", n)
+	}
+	*to = int(n)
+	return nil
+}
+
+func setDuration(to *time.Duration, v any, low, high time.Duration) error {
+	s, ok := v.(string)
+	d, err := time.ParseDuration(s)
+	if !ok || err != nil {
+		return fmt.Errorf("%v is not a duration such as \"1.5s\"", v)
+	}
+	if d < low || d > high {
+		return fmt.Errorf("%s is out of range", d)
+	}
+	*to = d
+	return nil
+}
+
+func setStrings(to *[]string, v any) error {
+	if s, ok := v.(string); ok {
+		*to = filepath.SplitList(s)
+		return nil
+	}
+	list, ok := v.([]any)
+	if !ok {
+		return fmt.Errorf("%v is not a list", v)
+	}
+	out := []string{}
+	for _, e := range list {
+		s, ok := e.(string)
+		if !ok {
+			return fmt.Errorf("%v is not a path", e)
+		}
+		out = append(out, s)
+	}
+	*to = out
+	return nil
+}

@@ -1,0 +1,70 @@
+//go:build unix
+
+package contract
+
+import (
+	"maps"
+	"testing"
+)
+
+const (
+	billing    = "Our billing rewrite is called Quillfeather and it goes live on 23 March."
+	askBilling = "What is the billing rewrite called, and when does it go live?"
+	server     = "The staging database server is named Marmalade and listens on port 6543."
+	askServer  = "Which port does the staging database server listen on?"
+)
+
+// users are the machines before the product came.
+var users = map[string]map[string]string{
+	"fresh": {},
+	"lived-in": {
+		".codex/hooks.json":  `{"description": "mine", "hooks": {"Stop": [{"hooks": [{"type": "command", "command": "true"}]}]}}`,
+		".codex/config.toml": "# my settings\nmodel_reasoning_effort = \"low\" # cheap\n\n[tui]\nnotifications = false\n",
+		".claude/settings.json": "// my settings\n{\n    \"env\": {\"MINE\": \"1\"}, // kept\n" +
+			"    \"hooks\": {\n        /* my own */ \"Stop\": [ {\"hooks\": [{\"type\": \"command\", \"command\": \"true\"}]} ]\n    },\n    \"cleanupPeriodDays\": 300\n}\n",
+	},
+}
+
+// What one host is told, the other one knows in a new session, and afterwards nothing is left of the product in the
+// hosts' files.
+func TestLoop(t *testing.T) {
+	for name, files := range users {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			for file, content := range files {
+				w.put(file, content, 0o600)
+			}
+			before := w.snapshot()
+			if name == "fresh" {
+				w.must("setup", "--yes")
+			} else {
+				w.must("install", "codex", "claude-code", "--trust")
+			}
+
+			told := w.say(w.codex, "", billing, Step{Text: "Noted."})
+			asked := w.say(w.claude, "", askBilling, Step{Text: "In spring."})
+			w.shown(w.last(w.claude, Main), 1, billing)
+
+			toldBack := w.say(w.claude, "", server, Step{Text: "Understood."})
+			askedBack := w.say(w.codex, "", askServer, Step{Text: "That one."})
+			w.shown(w.last(w.codex, Main), 1, server)
+
+			w.dialog(w.codex, told.Session, "user: "+billing, "assistant: Noted.")
+			w.dialog(w.claude, asked.Session, "user: "+askBilling, "assistant: In spring.")
+			w.dialog(w.claude, toldBack.Session, "user: "+server, "assistant: Understood.")
+			w.dialog(w.codex, askedBack.Session, "user: "+askServer, "assistant: That one.")
+
+			if r := w.hook("doctor"); r.Code != 0 {
+				w.Errorf("doctor: exit status %d\n%s%s", r.Code, r.Stdout, r.Stderr)
+			}
+			w.must("uninstall", "--all")
+			if after := w.snapshot(); !maps.Equal(before, after) {
+				w.Errorf("after uninstall:\n%q\nwant:\n%q", after, before)
+			}
+			w.run(w.codex, Turn{Prompt: askBilling})
+			if n := len(w.last(w.codex, Main).Frames()); n != 0 {
+				w.Errorf("%d frames after uninstall", n)
+			}
+		})
+	}
+}

@@ -1,0 +1,246 @@
+// Package doctor looks for whatever keeps the memory from working and says, for
+// each thing it finds, what to do about it.
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/agentscope-ai/reme-hook/hooks"
+	"github.com/agentscope-ai/reme-hook/install"
+	"github.com/agentscope-ai/reme-hook/internal/config"
+	"github.com/agentscope-ai/reme-hook/spool"
+	"github.com/agentscope-ai/reme-hook/state"
+	"github.com/agentscope-ai/reme-hook/workspace"
+)
+
+// Level says how bad a finding is.
+type Level string
+
+// The levels. Problem means that something does not work until the user has
+// acted.
+const (
+	OK      Level = "ok"
+	Note    Level = "note"
+	Problem Level = "problem"
+)
+
+// Finding is one thing that was looked at.
+type Finding struct {
+	Area  string `json:"area"` // "service" or a host
+	Level Level  `json:"level"`
+	What  string `json:"what"`
+	Do    string `json:"do,omitempty"` // one line: what helps
+}
+
+// Host is a host as doctor sees it.
+type Host struct {
+	Adapter *hooks.Adapter
+	Target  install.Target
+}
+
+// Doctor holds what is examined.
+type Doctor struct {
+	Now       func() time.Time
+	Env       install.Env
+	Options   install.Options
+	Config    []config.Problem
+	Workspace func() (*workspace.Workspace, error)
+	Spool     spool.Spool
+	State     state.Store
+	Backoff   spool.BackoffFile
+	Program   string // the running one
+}
+
+// Healthy tells whether no finding asks the user for anything.
+func Healthy(findings []Finding) bool {
+	return !slices.ContainsFunc(findings, func(f Finding) bool { return f.Level == Problem })
+}
+
+// Examine looks at everything, and at the given hosts.
+func (d Doctor) Examine(ctx context.Context, hosts []Host) []Finding {
+	out := slices.Concat(d.configuration(), d.memory(ctx), d.backlog())
+	for _, h := range hosts {
+		out = append(out, d.host(ctx, h)...)
+	}
+	return out
+}
+
+const serviceArea = "service"
+
+func (d Doctor) configuration() []Finding {
+	var out []Finding
+	for _, p := range d.Config {
+		out = append(out, Finding{serviceArea, Problem, "configuration: " + p.Error(), "correct it; `reme-hook config show` tells what is in force"})
+	}
+	if st, err := os.Stat(d.Env.IntegrationsDir); err == nil && st.Mode().Perm()&0o077 != 0 && filepath.Separator == '/' {
+		out = append(out, Finding{serviceArea, Problem, d.Env.IntegrationsDir + " can be read by others", "chmod 700 " + d.Env.IntegrationsDir})
+	}
+	return out
+}
+
+func (d Doctor) memory(ctx context.Context) []Finding {
+	ws, err := d.Workspace()
+	if err != nil {
+		return []Finding{{serviceArea, Problem, "the workspace cannot be opened: " + err.Error(), "make its folder writable, or name another one: `reme-hook config show`"}}
+	}
+	st, err := ws.Stats(ctx)
+	if err != nil {
+		return []Finding{{serviceArea, Problem, "the workspace cannot be read: " + err.Error(), "make its folder readable, or name another one: `reme-hook config show`"}}
+	}
+	out := []Finding{{serviceArea, OK, fmt.Sprintf("embedded workspace: %s in %s, %s", count(st.Turns, "turn"), count(st.Sessions, "session"), count(st.Notes, "note")), ""}}
+	if st.Index == workspace.IndexUnavailable {
+		out = append(out, Finding{serviceArea, Problem, "the search index is unavailable: " + st.Why, "turns are kept all the same; make the workspace's metadata folder writable"})
+	}
+	return out
+}
+
+func (d Doctor) backlog() []Finding {
+	entries, err := d.Spool.List()
+	if err != nil {
+		return []Finding{{serviceArea, Problem, "the spool cannot be read: " + err.Error(), "make " + d.Spool.Dir + " readable and writable"}}
+	}
+	var due, quarantined int
+	for _, e := range entries {
+		switch {
+		case e.Quarantined:
+			quarantined++
+		case !e.Turn.Open:
+			due++
+		}
+	}
+	var out []Finding
+	b := d.Backoff.Load()
+	if b.Failures > 0 {
+		out = append(out, Finding{serviceArea, Problem, fmt.Sprintf("the last %s failed (%s): %s", count(b.Failures, "delivery"), b.Class, b.Reason), "mend the cause, then `reme-hook spool replay`"})
+	}
+	if due > 0 {
+		out = append(out, Finding{serviceArea, Note, count(due, "turn") + " waiting for delivery", "any later hook delivers; `reme-hook spool replay` does it now"})
+	}
+	if quarantined > 0 {
+		out = append(out, Finding{serviceArea, Problem, count(quarantined, "turn") + " in quarantine", "`reme-hook spool list` tells why, `reme-hook spool replay` tries again"})
+	}
+	if len(out) == 0 {
+		out = append(out, Finding{serviceArea, OK, "spool: nothing waits", ""})
+	}
+	return out
+}
+
+func (d Doctor) host(ctx context.Context, h Host) []Finding {
+	area := string(h.Adapter.Host)
+	found := h.Target.Find(ctx, d.Env, d.Options)
+	report := h.Target.Check(d.Env, d.Options)
+	var out []Finding
+	add := func(level Level, what, do string) { out = append(out, Finding{area, level, what, do}) }
+	switch {
+	case !found.Present && len(report.Hooks) == 0:
+		add(Note, "not on this machine", "")
+		return out
+	case len(report.Hooks) == 0:
+		add(Note, "found"+version(found)+", not connected", "reme-hook install "+area)
+		return out
+	}
+	add(OK, "found"+version(found)+", connected", "")
+	for _, p := range report.Problems {
+		add(Problem, p.What, p.Do)
+	}
+	if len(report.Missing) > 0 {
+		add(Problem, "no hook for "+strings.Join(report.Missing, ", "), "reme-hook install "+area)
+	}
+	for _, c := range report.Hooks {
+		if !c.Current {
+			add(Problem, "the hook for "+c.Event+" in "+c.File+" is not as this version installs it", "reme-hook install "+area)
+		}
+	}
+	out = append(out, d.program(area)...)
+	out = append(out, d.trust(ctx, h)...)
+	if err := d.probe(ctx, h.Adapter, report.Hooks); err != nil {
+		add(Problem, err.Error(), "reme-hook install "+area+"; if that does not help, look into "+filepath.Join(d.Env.IntegrationsDir, "log", "hook.jsonl"))
+	} else {
+		add(OK, "recall works, capture works (ran the configured commands)", "")
+	}
+	last, ok, err := d.State.Last(h.Adapter.Host)
+	switch {
+	case err != nil:
+		add(Problem, "the state cannot be read: "+err.Error(), "make "+d.State.Dir+" readable and writable")
+	case ok:
+		add(OK, fmt.Sprintf("last hook seen: %s, %s ago", last.Event, d.Now().Sub(last.UpdatedAt).Round(time.Second)), "")
+	default:
+		add(Note, "no hook was seen from it yet", "start a session in it; one that was open before the install must be started again")
+	}
+	return out
+}
+
+func (d Doctor) program(area string) []Finding {
+	installed := d.Env.CommandPath(d.Options)
+	if _, err := os.Stat(installed); err != nil {
+		return []Finding{{area, Problem, "the program that it calls is missing: " + installed, "reme-hook install " + area}}
+	}
+	if !install.SameProgram(d.Program, installed) {
+		return []Finding{{area, Problem, installed + " is another version than this program", "reme-hook install " + area}}
+	}
+	return nil
+}
+
+func (d Doctor) trust(ctx context.Context, h Host) []Finding {
+	area := string(h.Adapter.Host)
+	st, err := h.Target.Trusted(ctx, d.Env, d.Options)
+	if err != nil {
+		return []Finding{{area, Problem, "cannot tell whether the hooks are trusted: " + err.Error(), "open " + h.Adapter.Title + " and look at its /hooks screen"}}
+	}
+	var out []Finding
+	for _, p := range st.Problems {
+		out = append(out, Finding{area, Problem, p.What, p.Do})
+	}
+	if !st.Needed {
+		return out
+	}
+	var events []string
+	for _, t := range st.Hooks {
+		if t.State != install.TrustYes {
+			events = append(events, t.Event+" ("+string(t.State)+")")
+		}
+	}
+	if len(events) > 0 {
+		return append(out, Finding{area, Problem, "configured, not trusted: " + h.Adapter.Title + " skips " + strings.Join(events, ", "),
+			"reme-hook install " + area + " --trust, or approve them in " + h.Adapter.Title})
+	}
+	return append(out, Finding{area, OK, "all hooks are trusted", ""})
+}
+
+// probe runs the very command strings that the host is configured with.
+func (d Doctor) probe(ctx context.Context, a *hooks.Adapter, configured []install.Configured) error {
+	side := Side{a, func(ctx context.Context, env []string, kind hooks.Kind, payload []byte) ([]byte, error) {
+		for _, c := range configured {
+			if a.Events[c.Event] == kind {
+				shell := c.Shell.Argv(c.Command)
+				return Exec(ctx, env, payload, shell[0], shell[1:]...)
+			}
+		}
+		return nil, errors.New("no hook is configured for it")
+	}}
+	return Probe(ctx, side, side)
+}
+
+func version(f install.Found) string {
+	if f.Version == "" {
+		return ""
+	}
+	return " (" + f.Version + ")"
+}
+
+func count(n int, what string) string {
+	switch {
+	case n == 1:
+		return "1 " + what
+	case strings.HasSuffix(what, "y"):
+		what = strings.TrimSuffix(what, "y") + "ie"
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

@@ -1,0 +1,113 @@
+// Package durable keeps private files that survive a crash.
+//
+// A file written with [WriteFile] is there whole or not at all, also after a
+// power cut. A [Stripes] lock is an OS lock: the kernel frees it when its
+// holder dies, so no lock is ever judged by age. Folders are 0700 and files
+// 0600 whatever the umask.
+package durable
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"time"
+
+	"github.com/gofrs/flock"
+	"github.com/natefinch/atomic"
+)
+
+// MkdirAll makes dir and its missing parents with mode 0700.
+func MkdirAll(dir string) error {
+	if st, err := os.Stat(dir); err == nil && st.IsDir() {
+		return nil
+	}
+	if parent := filepath.Dir(dir); parent != dir {
+		if err := MkdirAll(parent); err != nil {
+			return err
+		}
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return os.Chmod(dir, 0o700)
+}
+
+// WriteFile replaces path by data: temporary file beside it, sync, rename, sync
+// of the folder. An existing file keeps its mode; a new one gets 0600.
+func WriteFile(path string, data []byte) error {
+	if err := atomic.WriteFile(path, bytes.NewReader(data)); err != nil {
+		return fmt.Errorf("write %s: %w", filepath.Base(path), err)
+	}
+	return SyncDir(filepath.Dir(path))
+}
+
+// SyncDir makes renames and new names in dir durable. File systems that cannot
+// sync a folder (and Windows) are let pass.
+func SyncDir(dir string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	if err := d.Sync(); err != nil && !errors.Is(err, syscall.EINVAL) && !errors.Is(err, errors.ErrUnsupported) {
+		return fmt.Errorf("sync folder: %w", err)
+	}
+	return nil
+}
+
+// stripes is how many lock files a set has: enough that two sessions seldom
+// share one, few enough that they never need to be cleaned up.
+const stripes = 64
+
+// Stripes is a set of locks, one for each name, on a fixed number of files in
+// one folder. Two names may share a lock; nobody may hold two locks of one set.
+type Stripes string
+
+// Lock takes the lock for a name, waiting for it until ctx ends.
+func (s Stripes) Lock(ctx context.Context, name string) (unlock func(), err error) {
+	h := fnv.New32a()
+	h.Write([]byte(name))
+	return Lock(ctx, filepath.Join(string(s), fmt.Sprintf("%02x.lock", h.Sum32()%stripes)))
+}
+
+// Lock takes the OS lock on a file, which it makes if needed, waiting until ctx
+// ends.
+func Lock(ctx context.Context, path string) (unlock func(), err error) {
+	l, err := lockFile(path)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := l.TryLockContext(ctx, 2*time.Millisecond); err != nil {
+		return nil, fmt.Errorf("lock %s: %w", filepath.Base(path), err)
+	}
+	return func() { l.Close() }, nil
+}
+
+// TryLock takes the OS lock on a file if nobody holds it.
+func TryLock(path string) (unlock func(), ok bool, err error) {
+	l, err := lockFile(path)
+	if err != nil {
+		return nil, false, err
+	}
+	if ok, err = l.TryLock(); err != nil || !ok {
+		return nil, false, err
+	}
+	return func() { l.Close() }, true, nil
+}
+
+func lockFile(path string) (*flock.Flock, error) {
+	if err := MkdirAll(filepath.Dir(path)); err != nil {
+		return nil, err
+	}
+	return flock.New(path, flock.SetPermissions(0o600)), nil
+}

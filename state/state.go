@@ -1,0 +1,147 @@
+// Package state keeps what hooks of one session must remember from one event to
+// the next: the running turn, how many of its messages were numbered, and which
+// memories the session was shown.
+//
+// It promises that concurrent hooks of a session see each other's changes, and
+// that a damaged or missing file is never an error: the session starts afresh.
+// No turn lives here; what must not be lost is in package spool.
+package state
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/agentscope-ai/reme-hook/client"
+	"github.com/agentscope-ai/reme-hook/internal/durable"
+)
+
+// version is the version of the file format.
+const version = 1
+
+// twice is how soon the same event is taken for a second registration of the
+// same hook.
+const twice = 2 * time.Second
+
+// Session is the state of one session.
+type Session struct {
+	Version int `json:"version"`
+	client.Session
+	Turn      client.TurnID `json:"turn_id,omitempty"` // the last one seen
+	Running   bool          `json:"running,omitempty"` // that turn has not ended
+	Private   bool          `json:"private,omitempty"` // the user wants nothing of Turn kept
+	Ordinal   int           `json:"ordinal,omitempty"` // turns numbered by us, where the host has no ids
+	Prompts   int           `json:"prompts,omitempty"` // user messages of Turn
+	Replies   int           `json:"replies,omitempty"` // assistant messages of Turn
+	LastReply string        `json:"last_reply,omitempty"`
+	Asked     string        `json:"asked,omitempty"` // what the running turn is about, to recall it again after a compaction
+	Shown     []string      `json:"shown,omitempty"` // ids of memories in the session's context
+	Seen      []Sighting    `json:"seen,omitempty"`
+	Event     string        `json:"event"` // the last one
+	UpdatedAt time.Time     `json:"updated_at"`
+}
+
+// Sighting is an event that was handled.
+type Sighting struct {
+	Fingerprint string    `json:"fingerprint"`
+	At          time.Time `json:"at"`
+}
+
+// Begin makes turn the session's current one, unless it is already.
+func (s *Session) Begin(turn client.TurnID) {
+	if s.Turn != turn {
+		s.Turn, s.Private, s.Prompts, s.Replies, s.LastReply, s.Asked = turn, false, 0, 0, "", ""
+	}
+}
+
+// Repeated tells whether the same event was handled a moment ago, and remembers
+// it.
+func (s *Session) Repeated(fingerprint string, now time.Time) bool {
+	s.Seen = slices.DeleteFunc(s.Seen, func(x Sighting) bool {
+		age := now.Sub(x.At)
+		return age < 0 || age > twice
+	})
+	if slices.ContainsFunc(s.Seen, func(x Sighting) bool { return x.Fingerprint == fingerprint }) {
+		return true
+	}
+	s.Seen = append(s.Seen, Sighting{fingerprint, now})
+	return false
+}
+
+// Store keeps the sessions in a folder, one file each.
+type Store struct {
+	Dir string
+	Now func() time.Time
+}
+
+// Update changes the state of a session under its lock. Nothing is saved if
+// change returns an error.
+func (s Store) Update(ctx context.Context, session client.Session, change func(*Session) error) error {
+	unlock, err := durable.Stripes(filepath.Join(s.Dir, "lock")).Lock(ctx, string(session.Key()))
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	path := s.path(session)
+	st := s.load(path, session)
+	if err := change(&st); err != nil {
+		return err
+	}
+	st.Version = version
+	st.UpdatedAt = s.Now()
+	data, err := json.Marshal(st)
+	if err != nil {
+		return err
+	}
+	if err := durable.MkdirAll(filepath.Dir(path)); err != nil {
+		return err
+	}
+	return durable.WriteFile(path, append(data, '\n'))
+}
+
+func (s Store) folder(host client.Host) string { return filepath.Join(s.Dir, host.Slug()) }
+
+func (s Store) path(session client.Session) string {
+	return filepath.Join(s.folder(session.Host), string(session.Key())+".json")
+}
+
+func (s Store) load(path string, session client.Session) Session {
+	data, err := os.ReadFile(path)
+	if err == nil {
+		var st Session
+		if json.Unmarshal(data, &st) == nil && st.Version == version && st.Session == session {
+			return st
+		}
+	}
+	return Session{Session: session}
+}
+
+// Last returns the most recently updated session of a host, if there is one.
+func (s Store) Last(host client.Host) (Session, bool, error) {
+	dir := s.folder(host)
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Session{}, false, nil
+	}
+	if err != nil {
+		return Session{}, false, err
+	}
+	var newest Session
+	for _, e := range entries {
+		if !strings.HasSuffix(e.Name(), ".json") {
+			continue
+		}
+		var st Session
+		data, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		if err == nil && json.Unmarshal(data, &st) == nil && st.UpdatedAt.After(newest.UpdatedAt) {
+			newest = st
+		}
+	}
+	return newest, !newest.UpdatedAt.IsZero(), nil
+}

@@ -1,0 +1,301 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"unicode/utf8"
+
+	"github.com/agentscope-ai/reme-hook/client"
+	"github.com/agentscope-ai/reme-hook/internal/durable"
+)
+
+// Append implements [client.Service]. Events without anything to be seen in
+// them are filtered; of two events with one id the first is kept.
+func (w *Workspace) Append(ctx context.Context, req client.AppendRequest) (client.AppendResult, error) {
+	if err := validate(req); err != nil {
+		return client.AppendResult{}, err
+	}
+	var res client.AppendResult
+	var events []client.Event
+	var ids []client.EventID
+	for _, e := range req.Events {
+		res.EventIDs = append(res.EventIDs, e.ID)
+		if isBlank(e.Content) {
+			res.Filtered++
+			continue
+		}
+		if e.CreatedAt.IsZero() {
+			e.CreatedAt = w.now()
+		}
+		events = append(events, e)
+		ids = append(ids, e.ID)
+	}
+
+	unlock, err := w.locks.Lock(ctx, string(req.Key()))
+	if err != nil {
+		return client.AppendResult{}, storeError("lock session", err)
+	}
+	defer unlock()
+	d, err := w.openDialog(dialogPath(req.Session), len(events) > 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return res, nil // nothing to store and nothing stored before
+	}
+	if err != nil {
+		return client.AppendResult{}, storeError("open dialog", err)
+	}
+	defer d.Close()
+
+	held, total, indexed, err := w.held(ctx, d, ids)
+	if err != nil {
+		return client.AppendResult{}, storeError("read dialog", err)
+	}
+	var rows []byte
+	for _, e := range events {
+		h := idHash(string(e.ID))
+		if held[h] {
+			res.Duplicate++
+			continue
+		}
+		held[h] = true
+		res.Appended++
+		if rows, err = appendRow(rows, req.Session, req.Cwd, e); err != nil {
+			return client.AppendResult{}, &client.Error{Class: client.Permanent, Field: "events", Reason: "cannot be encoded", Err: err}
+		}
+	}
+	res.Total = total + res.Appended
+	if len(rows) == 0 {
+		if res.Duplicate > 0 {
+			// Whoever wrote them may have been killed before they were synced.
+			if err := d.sync(); err != nil {
+				return client.AppendResult{}, storeError("sync dialog", err)
+			}
+		}
+		return res, nil
+	}
+	if err := d.write(rows); err != nil {
+		return client.AppendResult{}, storeError("write dialog", err)
+	}
+	// The events are safe now. An index that cannot be written catches up later.
+	if indexed {
+		_ = w.use(ctx, func(x *index) error { return w.indexFile(ctx, x, d.path) })
+	}
+	crashPoint("append.indexed")
+	return res, nil
+}
+
+func validate(req client.AppendRequest) error {
+	if err := validateSession(req.Session); err != nil {
+		return err
+	}
+	refuse := func(i int, field, reason string) error {
+		return &client.Error{Class: client.Permanent, Field: fmt.Sprintf("events[%d].%s", i, field), Reason: reason}
+	}
+	for i, e := range req.Events {
+		switch {
+		case e.ID == "":
+			return refuse(i, "event_id", "must not be empty")
+		case len(e.ID) > 1024 || !utf8.ValidString(string(e.ID)):
+			return refuse(i, "event_id", "must be UTF-8 of at most 1024 bytes")
+		case e.Role != client.User && e.Role != client.Assistant:
+			return refuse(i, "role", "must be user or assistant")
+		case len(e.Content) > maxContent:
+			return refuse(i, "content", "must be at most 16 MiB")
+		}
+	}
+	return nil
+}
+
+// maxContent keeps a row, with its escapes, below maxRow.
+const maxContent = maxRow / 4
+
+// validateSession also keeps the host fit to name a folder.
+func validateSession(s client.Session) error {
+	if err := s.Validate(); err != nil {
+		return err
+	}
+	for i, r := range string(s.Host) {
+		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
+		if i >= 64 || !letter && (i == 0 || r != '-' && r != '_') {
+			return &client.Error{Class: client.Permanent, Field: "host", Reason: "must be at most 64 letters, digits, - and _"}
+		}
+	}
+	return nil
+}
+
+// storeError gives a failure of the file system its class.
+func storeError(doing string, err error) error {
+	class := client.Retryable
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
+		class = client.Configuration
+	}
+	return &client.Error{Class: class, Reason: doing, Err: err}
+}
+
+// dialogFile is a dialog file whose session is locked and whose last line ends
+// with a newline.
+type dialogFile struct {
+	*os.File
+	path  string
+	size  int64
+	known string // the folder nearest to the file that was there before it
+}
+
+// openDialog opens the file at a relative path, if make is set also one that is
+// not there, and repairs its end.
+func (w *Workspace) openDialog(path string, make bool) (*dialogFile, error) {
+	d := &dialogFile{path: path}
+	abs := w.abs(path)
+	var err error
+	d.File, err = os.OpenFile(abs, os.O_RDWR|os.O_APPEND, 0)
+	if errors.Is(err, fs.ErrNotExist) && make {
+		for d.known = filepath.Dir(abs); ; d.known = filepath.Dir(d.known) {
+			if _, err := os.Stat(d.known); err == nil || d.known == filepath.Dir(d.known) {
+				break
+			}
+		}
+		if err := durable.MkdirAll(filepath.Dir(abs)); err != nil {
+			return nil, err
+		}
+		if d.File, err = os.OpenFile(abs, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600); err == nil {
+			err = d.Chmod(0o600)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	st, err := d.Stat()
+	if err == nil {
+		d.size = st.Size()
+		err = d.repair()
+	}
+	if err != nil {
+		d.Close()
+		return nil, err
+	}
+	return d, nil
+}
+
+// repair ends a last line that has no newline: a whole row gets it, a torn one
+// was never acknowledged and is cut off.
+func (d *dialogFile) repair() error {
+	if d.size == 0 {
+		return nil
+	}
+	var last [1]byte
+	if _, err := d.ReadAt(last[:], d.size-1); err != nil || last[0] == '\n' {
+		return err
+	}
+	start, err := lastLineStart(d, d.size)
+	if err != nil {
+		return err
+	}
+	if d.size-start <= maxRow {
+		line := make([]byte, d.size-start)
+		if _, err := d.ReadAt(line, start); err != nil {
+			return err
+		}
+		if isObject(line) {
+			_, err := d.Write([]byte("\n"))
+			d.size++
+			return err
+		}
+	}
+	d.size = start
+	return d.Truncate(start)
+}
+
+// lastLineStart looks backwards from size for the byte after a newline.
+func lastLineStart(f io.ReaderAt, size int64) (int64, error) {
+	buf := make([]byte, 64<<10)
+	for end := size; end > 0; {
+		n := min(end, int64(len(buf)))
+		if _, err := f.ReadAt(buf[:n], end-n); err != nil {
+			return 0, err
+		}
+		for i := n - 1; i >= 0; i-- {
+			if buf[i] == '\n' {
+				return end - n + i + 1, nil
+			}
+		}
+		end -= n
+	}
+	return 0, nil
+}
+
+// write appends rows and makes them durable. What a full disk leaves of them is
+// taken back.
+func (d *dialogFile) write(rows []byte) error {
+	if _, err := d.Write(rows); err != nil {
+		return errors.Join(err, d.Truncate(d.size))
+	}
+	crashPoint("append.written")
+	if err := d.sync(); err != nil {
+		return err
+	}
+	crashPoint("append.synced")
+	return nil
+}
+
+// sync makes the file durable, and the names that were made with it.
+func (d *dialogFile) sync() error {
+	if err := d.Sync(); err != nil || d.known == "" {
+		return err
+	}
+	for dir := filepath.Dir(d.Name()); ; dir = filepath.Dir(dir) {
+		if err := durable.SyncDir(dir); err != nil || dir == d.known {
+			return err
+		}
+	}
+}
+
+// held returns the hashes of those ids that the file has, and the number of its
+// events, from the index if that can be used and else from the file itself.
+func (w *Workspace) held(ctx context.Context, d *dialogFile, ids []client.EventID) (held map[int64]bool, total int, indexed bool, err error) {
+	if d.size == 0 {
+		return map[int64]bool{}, 0, true, nil
+	}
+	st, err := d.Stat()
+	if err != nil {
+		return nil, 0, false, err
+	}
+	err = w.use(ctx, func(x *index) error {
+		var id, mtime, cursor int64
+		const state = "SELECT id, mtime, cursor, events FROM files WHERE path=?"
+		err := x.db.QueryRowContext(ctx, state, d.path).Scan(&id, &mtime, &cursor, &total)
+		if err != nil || mtime != st.ModTime().UnixNano() || cursor != d.size {
+			if err := w.indexFile(ctx, x, d.path); err != nil {
+				return err
+			}
+			if err := x.db.QueryRowContext(ctx, state, d.path).Scan(&id, &mtime, &cursor, &total); err != nil {
+				return err
+			}
+		}
+		held, err = x.held(ctx, id, ids)
+		return err
+	})
+	if err == nil {
+		return held, total, true, nil
+	}
+	held, total, err = scanIDs(d, d.size)
+	return held, total, false, err
+}
+
+func scanIDs(f io.ReaderAt, size int64) (held map[int64]bool, total int, err error) {
+	held = map[int64]bool{}
+	_, err = scanLines(f, 0, size, func(line []byte, _, _ int64) bool {
+		if id, ok := rowID(line); ok && (id == "" || !held[idHash(id)]) {
+			total++
+			if id != "" {
+				held[idHash(id)] = true
+			}
+		}
+		return true
+	})
+	return held, total, err
+}

@@ -1,0 +1,405 @@
+package workspace
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/agentscope-ai/reme-hook/client"
+)
+
+// indexBatch bounds a transaction: bytes of a dialog file.
+const indexBatch = 1 << 20
+
+// maxNote is how much of a note is indexed and read.
+const maxNote = 1 << 20
+
+// idHash stands for an event id in the index; it is compared within one file
+// only.
+func idHash(id string) int64 {
+	sum := sha256.Sum256([]byte(id))
+	return int64(binary.LittleEndian.Uint64(sum[:8]))
+}
+
+// indexFile brings the docs of one file up to date.
+func (w *Workspace) indexFile(ctx context.Context, x *index, name string) error {
+	f, err := os.Open(w.abs(name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return x.write(ctx, func(t *tx) error { return t.forget(name) })
+	}
+	if err != nil {
+		return nil // not ours to read; the fingerprint will ask again
+	}
+	defer f.Close()
+	for done := false; !done; {
+		err := x.write(ctx, func(t *tx) error {
+			r, err := t.load(name)
+			if err != nil {
+				return err
+			}
+			if strings.HasSuffix(name, ".jsonl") {
+				done, err = w.indexDialog(t, f, r)
+			} else {
+				done, err = true, w.indexNote(t, f, r)
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// indexDialog indexes what a dialog file has gained since the cursor, at most
+// one batch, and reports whether that was all. A file that was not just
+// appended to is indexed from its start.
+func (w *Workspace) indexDialog(t *tx, f *os.File, r *record) (done bool, err error) {
+	st, err := f.Stat()
+	if err != nil {
+		return false, err
+	}
+	size, mtime := st.Size(), st.ModTime().UnixNano()
+	unfinished := r.mtime == 0
+	if r.was.path != "" && (r.cursor > size || r.tail != tailHash(f, r.cursor) || !unfinished && r.size == size && r.mtime != mtime) {
+		if err := t.clear(r); err != nil {
+			return false, err
+		}
+	}
+	if r.key == "" {
+		r.key = strings.TrimSuffix(path.Base(r.path), ".jsonl")
+	}
+
+	b := batch{t: t, f: f, r: r, loc: w.loc, turns: map[string]*turnDoc{}, mtime: st.ModTime()}
+	start := r.cursor
+	done = true
+	end, err := scanLines(f, start, size, func(line []byte, off, next int64) bool {
+		r.lines++
+		if err = b.add(line, off); err != nil {
+			return false
+		}
+		done = next-start < indexBatch
+		return done
+	})
+	if err != nil {
+		return false, err
+	}
+	if err := b.store(); err != nil {
+		return false, err
+	}
+	r.cursor, r.tail = end, tailHash(f, end)
+	r.size, r.mtime = size, mtime
+	if !done {
+		r.mtime = 0
+	}
+	if len(b.order) > 0 && r.isOurs() {
+		if err := t.enqueue(r.key, r.path); err != nil {
+			return false, err
+		}
+	}
+	return done, t.save(r)
+}
+
+// tailHash is over the last bytes before an offset: they are other bytes if the
+// file was not just appended to.
+func tailHash(f io.ReaderAt, off int64) int64 {
+	b := make([]byte, min(off, 128))
+	if _, err := f.ReadAt(b, off-int64(len(b))); err != nil {
+		return 0
+	}
+	h := fnv.New64a()
+	h.Write(b)
+	return int64(h.Sum64())
+}
+
+// span is where a piece of a doc's text is: a row of a dialog file, or a
+// stretch of a note.
+type span struct {
+	line     int // 1-based
+	off, len int64
+}
+
+func (s span) String() string { return fmt.Sprintf("%d:%d:%d", s.line, s.off, s.len) }
+
+func parseSpans(text string) []span {
+	var spans []span
+	for field := range strings.SplitSeq(text, ",") {
+		p := strings.SplitN(field, ":", 3)
+		if len(p) != 3 {
+			return nil
+		}
+		line, err1 := strconv.Atoi(p[0])
+		off, err2 := strconv.ParseInt(p[1], 10, 64)
+		n, err3 := strconv.ParseInt(p[2], 10, 64)
+		if errors.Join(err1, err2, err3) != nil || n < 0 || n > maxRow {
+			return nil
+		}
+		spans = append(spans, span{line, off, n})
+	}
+	return spans
+}
+
+func formatSpans(spans []span) string {
+	parts := make([]string, len(spans))
+	for i, s := range spans {
+		parts[i] = s.String()
+	}
+	return strings.Join(parts, ",")
+}
+
+// maxSpans bounds the rows of one turn that are kept together.
+const maxSpans = 256
+
+// batch collects the rows of a transaction by turn.
+type batch struct {
+	t     *tx
+	f     io.ReaderAt
+	r     *record
+	loc   *time.Location
+	mtime time.Time
+	turns map[string]*turnDoc
+	order []*turnDoc
+}
+
+type turnDoc struct {
+	id    int64 // 0 if it is new
+	turn  string
+	spans []span
+	text  strings.Builder
+	at    int64
+	cwd   string
+}
+
+// add takes one line; what is not a message only counts as a line.
+func (b *batch) add(line []byte, off int64) error {
+	m, ok := parseRow(line, b.loc)
+	if !ok {
+		return nil
+	}
+	r := b.r
+	if m.ID != "" {
+		n, err := b.t.run("INSERT OR IGNORE INTO events VALUES(?,?)", r.id, idHash(m.ID))
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return nil // stored twice by someone: one is enough
+		}
+	}
+	r.events++
+	if isBlank(m.Text) {
+		return nil
+	}
+	if r.session.Host == "" && m.Host != "" {
+		r.session = client.Session{Host: m.Host, Scope: m.Scope, ID: m.Session}
+	}
+	if m.Cwd != "" {
+		r.cwd = m.Cwd
+	}
+	if r.title == "" && m.Role == client.User {
+		r.title = firstWords(m.Text, 120)
+	}
+	at := m.At
+	if at.IsZero() {
+		at = b.mtime
+	}
+	ms := at.UnixMilli()
+	if r.first == 0 || ms < r.first {
+		r.first = ms
+	}
+	r.last = max(r.last, ms)
+
+	turn := string(m.Turn)
+	switch {
+	case turn != "":
+		r.open = ""
+	case m.Role == client.User || r.open == "":
+		r.open = "#" + m.ID
+		if m.ID == "" {
+			r.open = "#" + strconv.Itoa(r.lines)
+		}
+		fallthrough
+	default:
+		turn = r.open
+	}
+	d, err := b.doc(turn)
+	if err != nil {
+		return err
+	}
+	if len(d.spans) < maxSpans {
+		d.spans = append(d.spans, span{r.lines, off, int64(len(line))})
+	}
+	d.write(m.Text)
+	d.at = max(d.at, ms)
+	if m.Cwd != "" {
+		d.cwd = m.Cwd
+	}
+	return nil
+}
+
+func (d *turnDoc) write(text string) {
+	if room := maxIndexed - d.text.Len(); room > 0 {
+		d.text.WriteString(cutBytes(text, room))
+		d.text.WriteByte('\n')
+	}
+}
+
+// doc returns the doc of a turn, with the text it has so far.
+func (b *batch) doc(turn string) (*turnDoc, error) {
+	if d := b.turns[turn]; d != nil {
+		return d, nil
+	}
+	d := &turnDoc{turn: turn}
+	var spans string
+	ok, err := b.t.get("SELECT id, spans, at, cwd FROM docs WHERE file=? AND turn=?", []any{b.r.id, turn}, &d.id, &spans, &d.at, &d.cwd)
+	if err != nil {
+		return nil, err
+	}
+	if ok {
+		d.spans = parseSpans(spans)
+		for _, s := range d.spans {
+			if d.text.Len() >= maxIndexed {
+				break
+			}
+			if m, ok := parseRow(readSpan(b.f, s), b.loc); ok {
+				d.write(m.Text)
+			}
+		}
+	} else {
+		b.r.turns++
+	}
+	b.turns[turn] = d
+	b.order = append(b.order, d)
+	return d, nil
+}
+
+func readSpan(f io.ReaderAt, s span) []byte {
+	buf := make([]byte, s.len)
+	n, err := f.ReadAt(buf, s.off)
+	if n < len(buf) && err != nil {
+		return nil
+	}
+	return buf
+}
+
+// store writes the docs of the batch.
+func (b *batch) store() error {
+	for _, d := range b.order {
+		if err := b.t.putDoc(b.r.id, d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *tx) putDoc(file int64, d *turnDoc) error {
+	if d.id == 0 {
+		if _, err := t.get("INSERT INTO docs(file, turn, spans, at, cwd) VALUES(?,?,?,?,?) RETURNING id",
+			[]any{file, d.turn, formatSpans(d.spans), d.at, d.cwd}, &d.id); err != nil {
+			return err
+		}
+	} else {
+		if err := t.exec("UPDATE docs SET spans=?, at=?, cwd=? WHERE id=?", formatSpans(d.spans), d.at, d.cwd, d.id); err != nil {
+			return err
+		}
+		if err := t.exec("DELETE FROM terms WHERE rowid=?", d.id); err != nil {
+			return err
+		}
+	}
+	return t.exec("INSERT INTO terms(rowid, text) VALUES(?,?)", d.id, termList(d.text.String()))
+}
+
+// termList is the text that is handed to SQLite: each term once.
+func termList(text string) string {
+	var b strings.Builder
+	seen := make(map[string]struct{}, len(text)/8+1)
+	eachTerm(text, func(term string, _ termKind) {
+		if _, dup := seen[term]; !dup {
+			seen[term] = struct{}{}
+			b.WriteString(term)
+			b.WriteByte(' ')
+		}
+	})
+	return b.String()
+}
+
+// indexNote indexes a note from its start; notes are small and seldom change.
+func (w *Workspace) indexNote(t *tx, f *os.File, r *record) error {
+	st, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if err := t.clear(r); err != nil {
+		return err
+	}
+	text, err := io.ReadAll(io.LimitReader(f, maxNote))
+	if err != nil {
+		return err
+	}
+	fm, body := parseFrontMatter(string(text))
+	r.size, r.mtime, r.cursor = st.Size(), st.ModTime().UnixNano(), st.Size()
+	r.kind = note
+	if fm["generated_by"] == generatedBy {
+		r.kind = generated
+	}
+	r.key, r.cwd, r.title = fm["session_id"], fm["cwd"], fm["name"]
+	r.session.Host = client.Host(fm["host"])
+	r.last = st.ModTime().UnixMilli()
+	if day, err := time.ParseInLocation(time.DateOnly, path.Base(path.Dir(r.path)), w.loc); err == nil && w.day(st.ModTime()) != w.day(day) {
+		r.last = day.Add(12 * time.Hour).UnixMilli()
+	}
+	r.first = r.last
+	head := fm["name"] + "\n" + fm["description"] + "\n"
+	for i, s := range noteChunks(string(text), len(text)-len(body)) {
+		d := &turnDoc{turn: strconv.Itoa(i), spans: []span{s}, at: r.last, cwd: r.cwd}
+		d.write(head)
+		d.write(string(text[s.off : s.off+s.len]))
+		if err := t.putDoc(r.id, d); err != nil {
+			return err
+		}
+		r.turns++
+	}
+	return t.save(r)
+}
+
+// chunkSize is about how many bytes of a note make a doc.
+const chunkSize = 2000
+
+// noteChunks cuts the text from byte from on into docs, at headings and empty
+// lines where they are near.
+func noteChunks(text string, from int) []span {
+	var chunks []span
+	line := 1 + strings.Count(text[:from], "\n")
+	start, startLine := from, line
+	flush := func(end int) {
+		if !isBlank(text[start:end]) {
+			chunks = append(chunks, span{startLine, int64(start), int64(end - start)})
+		}
+	}
+	for off := from; off < len(text); {
+		next := len(text)
+		if i := strings.IndexByte(text[off:], '\n'); i >= 0 {
+			next = off + i + 1
+		}
+		l := text[off:next]
+		n := off - start
+		if n > chunkSize/2 && strings.HasPrefix(l, "#") || n > chunkSize && strings.TrimSpace(l) == "" || n > 2*chunkSize {
+			flush(off)
+			start, startLine = off, line
+		}
+		off = next
+		line++
+	}
+	flush(len(text))
+	return chunks
+}

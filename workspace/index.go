@@ -1,0 +1,318 @@
+package workspace
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/agentscope-ai/reme-hook/internal/durable"
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+// schemaVersion is raised when the schema or the segmentation changes; an index
+// of another version is built again.
+const schemaVersion = 1
+
+// The index. A doc is what recall can return: a turn, or a stretch of a note.
+// Its terms are a set without positions (detail=none) and its text is not kept
+// (contentless), because scores are made of which terms a doc has and snippets
+// are read from the file: 21 MB for 100,000 docs of 150 words, where FTS5's
+// default took 90. contentless_delete lets a growing turn replace its doc.
+const schema = `
+CREATE TABLE meta(key TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE files(
+	id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE, kind INTEGER NOT NULL, key TEXT NOT NULL,
+	size INTEGER NOT NULL, mtime INTEGER NOT NULL,
+	cursor INTEGER NOT NULL, lines INTEGER NOT NULL, tail INTEGER NOT NULL, open TEXT NOT NULL,
+	host TEXT NOT NULL, scope TEXT NOT NULL, session TEXT NOT NULL, cwd TEXT NOT NULL, title TEXT NOT NULL,
+	events INTEGER NOT NULL, turns INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL);
+CREATE INDEX files_key ON files(key);
+CREATE TABLE events(file INTEGER NOT NULL, id INTEGER NOT NULL, PRIMARY KEY(file, id)) WITHOUT ROWID;
+CREATE TABLE docs(
+	id INTEGER PRIMARY KEY, file INTEGER NOT NULL, turn TEXT NOT NULL, spans TEXT NOT NULL,
+	at INTEGER NOT NULL, cwd TEXT NOT NULL, UNIQUE(file, turn));
+CREATE TABLE queue(key TEXT PRIMARY KEY, path TEXT NOT NULL) WITHOUT ROWID;
+CREATE VIRTUAL TABLE terms USING fts5(text, content='', contentless_delete=1, detail=none,
+	tokenize="ascii tokenchars '_-./\:@'''");
+`
+
+// IndexState says how the derived index is.
+type IndexState string
+
+// The states of the index.
+const (
+	IndexOK          IndexState = "ok"
+	IndexRebuilt     IndexState = "rebuilt"     // it was missing or damaged and has been made anew by this Workspace
+	IndexUnavailable IndexState = "unavailable" // it cannot be used; an index in memory stands in for it
+)
+
+// index is an open index. It has one connection: a hook needs no more, and a
+// server spends its time in other places.
+type index struct {
+	db   *sql.DB
+	file fs.FileInfo // nil in memory
+}
+
+// keptDamaged is how many damaged indexes are kept for a look at the cause.
+const keptDamaged = 2
+
+const indexLock = privateDir + "/locks/index.lock"
+
+func (w *Workspace) indexPath() string { return w.abs(privateDir + "/index.sqlite") }
+
+// use runs fn with the index on disk. A damaged index is set aside and fn runs
+// again with a new one.
+func (w *Workspace) use(ctx context.Context, fn func(*index) error) error {
+	for try := 0; ; try++ {
+		x, err := w.open(ctx)
+		if err == nil {
+			if err = fn(x); err == nil || ctx.Err() != nil {
+				w.usable()
+				return err
+			}
+		}
+		if !isDamaged(err) || try == 2 {
+			if isUnusable(err) {
+				w.setState(IndexUnavailable, err.Error())
+			}
+			return err
+		}
+		if err := w.setAside(ctx, x); err != nil {
+			w.setState(IndexUnavailable, err.Error())
+			return err
+		}
+	}
+}
+
+func (w *Workspace) usable() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.state == IndexUnavailable {
+		w.state, w.why = IndexOK, ""
+	}
+}
+
+func (w *Workspace) setState(s IndexState, why string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.state, w.why = s, why
+}
+
+// isDamaged tells errors that a new index cures.
+func isDamaged(err error) bool {
+	if errors.Is(err, errSchema) {
+		return true
+	}
+	var e *sqlite.Error
+	if !errors.As(err, &e) {
+		return false
+	}
+	switch e.Code() & 0xff {
+	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR:
+		return true
+	}
+	return e.Code() == sqlite3.SQLITE_IOERR_SHORT_READ
+}
+
+var errSchema = errors.New("the index has another version")
+
+func isUnusable(err error) bool {
+	return err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
+}
+
+// open returns the index on disk, which is made if it is not there, and opened
+// anew if another process has put a new one in its place.
+func (w *Workspace) open(ctx context.Context) (*index, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	path := w.indexPath()
+	st, err := os.Stat(path)
+	if x := w.disk; x != nil {
+		if err == nil && os.SameFile(st, x.file) {
+			return x, nil
+		}
+		w.disk = nil
+		x.db.Close()
+	}
+	var x *index
+	if err == nil && st.Size() > 0 {
+		x, err = openIndex(ctx, path)
+	} else {
+		x, err = w.create(ctx)
+	}
+	if err != nil {
+		return x, err
+	}
+	w.disk = x
+	return x, nil
+}
+
+// openIndex opens an existing index; x is set if only its version is wrong or
+// it is damaged.
+func openIndex(ctx context.Context, path string) (*index, error) {
+	st, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	db, err := openDB(path)
+	if err != nil {
+		return nil, err
+	}
+	x := &index{db: db, file: st}
+	var version int
+	if err := db.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version); err != nil {
+		db.Close()
+		return x, fmt.Errorf("open index: %w", err)
+	}
+	if version != schemaVersion {
+		db.Close()
+		return x, errSchema
+	}
+	return x, nil
+}
+
+// openDB sets what a connection needs. NORMAL costs a sync of the folder's disk
+// when the last process closes the file (0.3 ms here); with OFF a power cut could
+// leave a cursor without its event ids, and an event would be stored twice.
+func openDB(path string) (*sql.DB, error) {
+	u := url.URL{Scheme: "file", OmitHost: true, Path: filepath.ToSlash(path), RawQuery: "_pragma=busy_timeout(200)&_pragma=synchronous(1)"}
+	db, err := sql.Open("sqlite", u.String())
+	if err != nil {
+		return nil, err
+	}
+	db.SetMaxOpenConns(1)
+	return db, nil
+}
+
+// create makes the index under a lock, so that of many first hooks one makes it.
+// The caller holds w.mu.
+func (w *Workspace) create(ctx context.Context) (*index, error) {
+	path := w.indexPath()
+	_, errLock := os.Stat(w.abs(indexLock))
+	unlock, err := w.lockIndex(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if st, err := os.Stat(path); err == nil && st.Size() > 0 {
+		return openIndex(ctx, path)
+	}
+	// SQLite would make the file with the mode that the umask leaves.
+	if f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600); err == nil {
+		f.Close()
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		return nil, err
+	}
+	db, err := openDB(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := makeSchema(ctx, db, "PRAGMA journal_mode=WAL;"); err != nil {
+		db.Close()
+		return nil, err
+	}
+	st, err := os.Stat(path)
+	if err != nil {
+		db.Close()
+		return nil, err
+	}
+	if errLock == nil { // there has been an index
+		w.state, w.why = IndexRebuilt, ""
+	}
+	return &index{db: db, file: st}, nil
+}
+
+func makeSchema(ctx context.Context, db *sql.DB, first string) error {
+	_, err := db.ExecContext(ctx, fmt.Sprintf("%s BEGIN; %s PRAGMA user_version=%d; COMMIT", first, schema, schemaVersion))
+	if err != nil {
+		return fmt.Errorf("make index: %w", err)
+	}
+	return nil
+}
+
+func (w *Workspace) lockIndex(ctx context.Context) (func(), error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	return durable.Lock(ctx, w.abs(indexLock))
+}
+
+// setAside renames the damaged index x unless another process has done so.
+func (w *Workspace) setAside(ctx context.Context, x *index) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.disk != nil {
+		w.disk.db.Close()
+		w.disk = nil
+	}
+	unlock, err := w.lockIndex(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	path := w.indexPath()
+	st, err := os.Stat(path)
+	if err != nil || x == nil || !os.SameFile(st, x.file) {
+		return nil
+	}
+	for n := keptDamaged; n > 1; n-- {
+		os.Rename(fmt.Sprintf("%s.damaged-%d", path, n-1), fmt.Sprintf("%s.damaged-%d", path, n))
+	}
+	if err := os.Rename(path, path+".damaged-1"); err != nil {
+		return err
+	}
+	for _, suffix := range []string{"-wal", "-shm"} {
+		if err := os.Remove(path + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// inMemory returns the index that stands in for one that cannot be used. It is
+// filled by sync like any other.
+func (w *Workspace) inMemory(ctx context.Context) (*index, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.memory == nil {
+		db, err := sql.Open("sqlite", ":memory:")
+		if err != nil {
+			return nil, err
+		}
+		db.SetMaxOpenConns(1)
+		if err := makeSchema(ctx, db, ""); err != nil {
+			db.Close()
+			return nil, err
+		}
+		w.memory = &index{db: db}
+	}
+	return w.memory, nil
+}
+
+// read runs fn with the index brought up to date, on disk if that is possible.
+func (w *Workspace) read(ctx context.Context, fn func(*index) error) error {
+	err := w.use(ctx, func(x *index) error {
+		if err := w.sync(ctx, x); isDamaged(err) {
+			return err
+		}
+		return fn(x)
+	})
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	x, err := w.inMemory(ctx)
+	if err != nil {
+		return err
+	}
+	if err := w.sync(ctx, x); err != nil && ctx.Err() != nil {
+		return err
+	}
+	return fn(x)
+}

@@ -1,0 +1,34 @@
+package workspace
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// projectRoot is the folder of the repository that cwd is in, cwd itself if it is
+// in none, "" if there is no telling. A home folder is no project.
+func projectRoot(cwd string) string {
+	if cwd == "" {
+		return ""
+	}
+	cwd = filepath.Clean(cwd)
+	home, _ := os.UserHomeDir()
+	for dir := cwd; dir != home && dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
+			return dir
+		}
+	}
+	if cwd == home || cwd == filepath.Dir(cwd) {
+		return ""
+	}
+	return cwd
+}
+
+func inProject(cwd, root string) bool {
+	if cwd == "" || root == "" {
+		return false
+	}
+	cwd = filepath.Clean(cwd)
+	return cwd == root || strings.HasPrefix(cwd, root+string(filepath.Separator))
+}

@@ -1,0 +1,230 @@
+package workspace
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+const (
+	maxQuery    = 4 << 10 // bytes of a query that are looked at
+	maxAsked    = 48      // terms whose frequency is asked for: 4 ms at 100,000 docs
+	maxSearched = 16      // terms that docs are searched for
+	fullWeight  = 8       // so many terms make a perfect doc
+	firstPosted = 64      // ids that are read to learn a frequency
+	maxPosted   = 1000    // ids that are read of a term that is searched for
+	corpus      = 200     // docs that a smaller workspace is taken to have
+)
+
+// query is what is looked for.
+type query struct {
+	terms []queryTerm
+	total float64 // the weight that a perfect doc covers
+}
+
+type queryTerm struct {
+	text   string
+	kind   termKind
+	prior  float64 // what it says by its looks
+	weight float64 // prior and rarity
+	mask   uint32  // 0 if docs are not searched for it
+	exact  bool    // an identifier so rare that it is an answer alone
+}
+
+func newQuery(text string) *query {
+	q := &query{}
+	known := map[string]bool{}
+	eachTerm(cutBytes(text, maxQuery), func(term string, kind termKind) {
+		if known[term] {
+			return
+		}
+		known[term] = true
+		if p := prior(term, kind); p > 0 {
+			q.terms = append(q.terms, queryTerm{text: term, kind: kind, prior: p})
+		}
+	})
+	slices.SortStableFunc(q.terms, func(a, b queryTerm) int {
+		return cmp.Or(cmp.Compare(b.prior, a.prior), cmp.Compare(len(b.text), len(a.text)))
+	})
+	q.terms = q.terms[:min(len(q.terms), maxAsked)]
+	return q
+}
+
+// prior is what a term says by its looks.
+func prior(term string, kind termKind) float64 {
+	switch kind {
+	case whole:
+		return 1.5
+	case part:
+		if isWeakWord(term) {
+			return 0.2
+		}
+		return 0.5
+	case word:
+		if isWeakWord(term) {
+			return 0.3
+		}
+	case kana:
+		if strings.ContainsFunc(term, isHiragana) {
+			return 0.1 // mostly grammar
+		}
+	case han:
+		grammar, runes := 0, 0
+		for _, r := range term {
+			runes++
+			if isFunctionHan(r) || isHiragana(r) {
+				grammar++
+			}
+		}
+		switch grammar {
+		case 0:
+		case runes:
+			return 0
+		default:
+			return 0.3
+		}
+	}
+	return 1
+}
+
+func isHiragana(r rune) bool { return r >= 0x3041 && r <= 0x309F }
+
+// match finds the docs that have some of the query's terms, and which: for each
+// doc id the masks of its terms.
+func (q *query) match(ctx context.Context, x *index) (map[int64]uint32, error) {
+	var newest int64
+	if err := x.db.QueryRowContext(ctx, "SELECT ifnull(max(id),0) FROM docs").Scan(&newest); err != nil {
+		return nil, err
+	}
+	lists, err := x.postings(ctx, q.terms, firstPosted)
+	if err != nil {
+		return nil, err
+	}
+	docs := float64(max(newest, corpus))
+	order := make([]int, len(q.terms))
+	for i := range q.terms {
+		t, ids := &q.terms[i], lists[i]
+		df := float64(len(ids))
+		if len(ids) == firstPosted {
+			// Ids grow with time, so how far back the newest holders reach
+			// tells how many there are.
+			df *= max(1, float64(newest)/float64(newest-ids[len(ids)-1]+1))
+		}
+		t.weight = t.prior * math.Log(1+(docs-df+0.5)/(df+0.5))
+		if df == 0 && t.kind >= han {
+			t.weight /= 2 // often just two words that met
+		}
+		t.exact = t.kind == whole && len(t.text) >= 4 && df <= max(3, docs/1000)
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(q.terms[b].weight, q.terms[a].weight) })
+	q.total = 0
+	for _, i := range order[:min(len(order), fullWeight)] {
+		q.total += q.terms[i].weight
+	}
+
+	var searched, common []int
+	for _, i := range order {
+		t := &q.terms[i]
+		t.mask = 0
+		if len(lists[i]) > 0 && len(searched) < maxSearched {
+			t.mask = 1 << len(searched)
+			searched = append(searched, i)
+			if len(lists[i]) == firstPosted {
+				common = append(common, i)
+			}
+		}
+	}
+	var more []queryTerm
+	for _, i := range common {
+		more = append(more, q.terms[i])
+	}
+	longer, err := x.postings(ctx, more, maxPosted)
+	if err != nil {
+		return nil, err
+	}
+	for n, i := range common {
+		lists[i] = longer[n]
+	}
+	masks := map[int64]uint32{}
+	for _, i := range searched {
+		for _, id := range lists[i] {
+			masks[id] |= q.terms[i].mask
+		}
+	}
+	return masks, nil
+}
+
+// score is the share of the query's weight that a doc with the terms of mask
+// covers.
+func (q *query) score(mask uint32) float64 {
+	var sum float64
+	exact := false
+	for _, t := range q.terms {
+		if t.mask&mask != 0 {
+			sum += t.weight
+			exact = exact || t.exact
+		}
+	}
+	score := min(1, sum/q.total)
+	if exact {
+		score = max(score, exactFloor)
+	}
+	return score
+}
+
+// weights is for finding the best place in a text.
+func (q *query) weights() map[string]float64 {
+	m := make(map[string]float64, len(q.terms))
+	for _, t := range q.terms {
+		m[t.text] = t.weight
+	}
+	return m
+}
+
+// postings returns the ids of the newest docs that have a term, newest first and
+// at most limit, for each of the terms. SQLite joins the ids to one string:
+// 2,000 ids take 0.3 ms, as rows 1.5 ms.
+func (x *index) postings(ctx context.Context, terms []queryTerm, limit int) ([][]int64, error) {
+	lists := make([][]int64, len(terms))
+	if len(terms) == 0 {
+		return lists, nil
+	}
+	phrases := make([]string, len(terms))
+	for i, t := range terms {
+		phrases[i] = `"` + t.text + `"`
+	}
+	list, err := json.Marshal(phrases)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := x.db.QueryContext(ctx, `SELECT j.key, (SELECT group_concat(rowid) FROM
+		(SELECT rowid FROM terms WHERE terms MATCH j.value ORDER BY rowid DESC LIMIT ?)) FROM json_each(?) j`, limit, string(list))
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var i int
+		var ids sql.NullString
+		if err := rows.Scan(&i, &ids); err != nil {
+			return nil, err
+		}
+		if !ids.Valid {
+			continue
+		}
+		for field := range strings.SplitSeq(ids.String, ",") {
+			id, err := strconv.ParseInt(field, 10, 64)
+			if err != nil {
+				return nil, err
+			}
+			lists[i] = append(lists[i], id)
+		}
+	}
+	return lists, rows.Err()
+}

@@ -1,0 +1,282 @@
+package workspace
+
+import (
+	"os"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/agentscope-ai/reme-hook/client"
+)
+
+const (
+	maxSnippet = 1200 // characters of one item
+	minSnippet = 200  // less says too little
+)
+
+// docText is the text of a doc, read from its file.
+type docText struct {
+	parts       []docPart
+	first, last int // lines
+}
+
+type docPart struct {
+	role client.Role // "" in a note
+	text string
+}
+
+func (d docText) String() string {
+	var b strings.Builder
+	for _, p := range d.parts {
+		b.WriteString(p.text)
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// readDoc reads what a hit refers to; it reports false if that is gone.
+func (w *Workspace) readDoc(h *hit) (docText, bool) {
+	f, err := os.Open(w.abs(h.path))
+	if err != nil || len(h.spans) == 0 {
+		return docText{}, false
+	}
+	defer f.Close()
+	d := docText{first: h.spans[0].line, last: h.spans[len(h.spans)-1].line}
+	if h.kind != dialog {
+		text := string(readSpan(f, h.spans[0]))
+		d.last = d.first + strings.Count(strings.TrimRight(text, "\n"), "\n")
+		d.parts = []docPart{{text: stripMark(clean(text))}}
+		return d, !isBlank(text)
+	}
+	size := 0
+	for _, s := range h.spans {
+		m, ok := parseRow(readSpan(f, s), w.loc)
+		if !ok || m.Turn != "" && string(m.Turn) != h.turn {
+			return docText{}, false
+		}
+		text := strings.TrimSpace(clean(cutBytes(m.Text, maxIndexed)))
+		if n := len(d.parts); n > 0 && d.parts[n-1].role == m.Role {
+			d.parts[n-1].text += "\n" + text
+		} else {
+			d.parts = append(d.parts, docPart{m.Role, text})
+		}
+		if size += len(text); size >= maxIndexed {
+			break
+		}
+	}
+	return d, true
+}
+
+// clean takes out what can harm a terminal or hide text: control characters,
+// bidi controls and byte order marks.
+func clean(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n', r == '\t':
+			return r
+		case r == '\u2028', r == '\u2029':
+			return '\n'
+		case unicode.IsControl(r), r == '\u061C', r == '\uFEFF', r >= '\u200E' && r <= '\u200F',
+			r >= '\u202A' && r <= '\u202E', r >= '\u2066' && r <= '\u206F', r >= 0xE0000 && r <= 0xE007F:
+			return -1
+		}
+		return r
+	}, s)
+}
+
+// snippet renders a doc in at most n characters and reports whether it left
+// something out.
+func snippet(d docText, q *query, n int) (text string, cut bool) {
+	if n <= 0 || len(d.parts) == 0 {
+		return "", false
+	}
+	labels, chars := make([]string, len(d.parts)), make([]int, len(d.parts))
+	total := len(d.parts) - 1
+	for i, p := range d.parts {
+		if p.role != "" {
+			labels[i] = string(p.role) + ": "
+		}
+		chars[i] = len(labels[i]) + countChars(p.text)
+		total += chars[i]
+	}
+	weights := q.weights()
+	var out []string
+	left := n
+	for i, p := range d.parts {
+		room := left
+		if i > 0 {
+			room--
+		}
+		if rest := len(d.parts) - 1 - i; total > n && rest > 0 {
+			// What was asked may take a third when there is more to come, and
+			// what the rest does not need.
+			later := rest
+			for _, c := range chars[i+1:] {
+				later += c
+			}
+			room = max(room/(min(rest, 2)+1), room-later)
+		}
+		room -= len(labels[i])
+		body, short := excerpt(p.text, weights, room)
+		cut = cut || short
+		if body == "" {
+			continue
+		}
+		piece := labels[i] + body
+		if len(out) > 0 {
+			left--
+		}
+		left -= countChars(piece)
+		out = append(out, piece)
+	}
+	return strings.Join(out, "\n"), cut
+}
+
+func countChars(s string) int { return utf8.RuneCountInString(s) }
+
+// excerpt returns at most n characters around the sentence that has most of the
+// query, cut between sentences if possible and never inside a word.
+func excerpt(text string, weights map[string]float64, n int) (string, bool) {
+	text = strings.TrimSpace(text)
+	if countChars(text) <= n {
+		return text, false
+	}
+	if n < 2 {
+		return "", true
+	}
+	n -= 2 // for an ellipsis on both sides
+	sentences := splitSentences(text)
+	best, bestWeight := 0, -1.0
+	for i, s := range sentences {
+		var sum float64
+		seen := map[string]bool{}
+		eachTerm(s, func(term string, _ termKind) {
+			if w := weights[term]; w > 0 && !seen[term] {
+				seen[term] = true
+				sum += w
+			}
+		})
+		if sum > bestWeight {
+			best, bestWeight = i, sum
+		}
+	}
+	from, to := best, best
+	left := n - countChars(sentences[best])
+	for grown := left >= 0; grown; {
+		grown = false
+		if to+1 < len(sentences) && countChars(sentences[to+1]) <= left {
+			to++
+			left -= countChars(sentences[to])
+			grown = true
+		}
+		if from > 0 && countChars(sentences[from-1]) <= left {
+			from--
+			left -= countChars(sentences[from])
+			grown = true
+		}
+	}
+	out := strings.Join(sentences[from:to+1], "")
+	before, after := from > 0, to+1 < len(sentences)
+	if countChars(strings.TrimSpace(out)) > n {
+		var late, early bool
+		out, late, early = cutAround(strings.TrimSpace(out), weights, n)
+		before, after = before || late, after || early
+	}
+	if out = strings.TrimSpace(out); out == "" {
+		return "", true
+	}
+	if before {
+		out = "…" + out
+	}
+	if after {
+		out += "…"
+	}
+	return out, true
+}
+
+// splitSentences cuts after sentence ends and newlines; joined, the pieces are
+// the text.
+func splitSentences(text string) []string {
+	var out []string
+	start := 0
+	var prev rune
+	for i, r := range text {
+		if i > start && (prev == '\n' && r != '\n' || strings.ContainsRune("。！？", prev) && !strings.ContainsRune("。！？”」』）", r) ||
+			unicode.IsSpace(prev) && !unicode.IsSpace(r) && i-start > 1 && endsSentence(text[start:i])) {
+			out = append(out, text[start:i])
+			start = i
+		}
+		prev = r
+	}
+	return append(out, text[start:])
+}
+
+func endsSentence(s string) bool {
+	s = strings.TrimRight(strings.TrimRightFunc(s, unicode.IsSpace), `"')]`)
+	return s != "" && strings.ContainsRune(".!?", rune(s[len(s)-1]))
+}
+
+// cutAround returns at most n characters of a long sentence from a little before
+// the first term of the query on.
+func cutAround(s string, weights map[string]float64, n int) (out string, before, after bool) {
+	words := splitWords(s)
+	match := 0
+	for i, w := range words {
+		hit := false
+		eachTerm(w, func(term string, _ termKind) { hit = hit || weights[term] > 0 })
+		if hit {
+			match = i
+			break
+		}
+	}
+	from, lead := match, 0
+	for from > 0 && lead+countChars(words[from-1]) <= n/4 {
+		from--
+		lead += countChars(words[from])
+	}
+	to, left := from, n
+	for to < len(words) && countChars(words[to]) <= left {
+		left -= countChars(words[to])
+		to++
+	}
+	return strings.Join(words[from:to], ""), from > 0, to < len(words)
+}
+
+// splitWords cuts where a text may be cut: not inside a word of an alphabet, and
+// not inside what is shown as one character.
+func splitWords(s string) []string {
+	var out []string
+	start := 0
+	var prev rune
+	for i, r := range s {
+		if i > 0 && !sticks(prev, r) {
+			out = append(out, s[start:i])
+			start = i
+		}
+		prev = r
+	}
+	if start < len(s) {
+		out = append(out, s[start:])
+	}
+	return out
+}
+
+func sticks(a, b rune) bool {
+	const joinerRune, flagA, flagZ = '\u200D', 0x1F1E6, 0x1F1FF
+	switch {
+	case a == joinerRune, b == joinerRune, unicode.IsMark(b), b >= 0x1F3FB && b <= 0x1F3FF:
+		return true
+	case a >= flagA && a <= flagZ && b >= flagA && b <= flagZ:
+		return true
+	}
+	return spelled(a) && spelled(b)
+}
+
+// spelled tells characters of which several make a word.
+func spelled(r rune) bool {
+	switch classOf(r) {
+	case inWord, joiner, mark, hangulSyllable:
+		return true
+	}
+	return r == '\'' || r == '’'
+}
