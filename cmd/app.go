@@ -43,8 +43,8 @@ type app struct {
 	workspace func() (*workspace.Workspace, error)
 }
 
-func newApp() *app {
-	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, now: time.Now, home: xdg.Home, hosts: knownHosts()}
+func newApp(now func() time.Time) *app {
+	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, now: now, home: xdg.Home, hosts: knownHosts()}
 	if a.home == "" {
 		// Without a home there is still a memory, until the machine is restarted.
 		a.home = filepath.Join(os.TempDir(), fmt.Sprintf("reme-hook-%d", os.Getuid()))

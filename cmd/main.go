@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 )
@@ -26,8 +27,10 @@ var errNeedsUser = errors.New("something needs the user")
 type usageError struct{ error }
 
 // Main runs the program and returns its exit status.
-func Main() int {
-	a := newApp()
+func Main() int { return run(time.Now) }
+
+func run(now func() time.Time) int {
+	a := newApp(now)
 	if args := os.Args[1:]; len(args) > 0 {
 		if h, ok := a.host(args[0]); ok && a.calledByHost(args) {
 			return a.runHook(h.Adapter, args[1])

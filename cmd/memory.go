@@ -217,7 +217,7 @@ func (a *app) runStatus(ctx context.Context, asJSON bool) error {
 		switch {
 		case e.Quarantined:
 			st.Quarantined++
-		case e.Turn.Open:
+		case e.Running:
 			st.Unfinished++
 		default:
 			st.Pending++

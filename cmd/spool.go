@@ -60,7 +60,7 @@ func (a *app) runSpoolList(asJSON bool) error {
 		switch {
 		case e.Quarantined:
 			s.State = "quarantined"
-		case e.Turn.Open:
+		case e.Running:
 			s.State = "unfinished"
 		}
 		if e.Damage != "" {
@@ -136,7 +136,7 @@ func (a *app) runSpoolReplay(ctx context.Context) error {
 func waiting(entries []spool.Entry) int {
 	n := 0
 	for _, e := range entries {
-		if e.Quarantined || !e.Turn.Open {
+		if !e.Running {
 			n++
 		}
 	}

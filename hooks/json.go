@@ -4,9 +4,51 @@ import (
 	"bytes"
 	"encoding/json"
 	"unicode/utf16"
+
+	"github.com/agentscope-ai/reme-hook/client"
 )
 
-// EncodeJSON makes the answer of the hosts that read one JSON object:
+// What follows is the dialect that several hosts share, give or take the name of
+// the turn id: one JSON object in, one out.
+
+// DecodeJSON reads the members that all events of the dialect have. turnID is
+// the name of the member that names the turn.
+func DecodeJSON(kind Kind, p Payload, turnID string) Event {
+	e := Event{
+		Name:    p.String("hook_event_name"),
+		Session: client.Session{Scope: "default", ID: p.String("session_id")},
+		Turn:    client.TurnID(p.String(turnID)),
+		Cwd:     p.String("cwd"),
+		// What a subagent says and is told comes under its parent's session id.
+		Subagent: p.String("agent_id") != "",
+	}
+	switch kind {
+	case Prompt:
+		e.Prompt = p.Text("prompt")
+	case TurnEnd:
+		e.Reply = p.Text("last_assistant_message")
+	case SessionStart:
+		e.Compacted = p.String("source") == "compact"
+		e.ContextLost = e.Compacted || p.String("source") == "clear"
+	}
+	return e
+}
+
+// SampleJSON makes a payload that DecodeJSON reads.
+func SampleJSON(e Event, turnID string) []byte {
+	payload := map[string]any{
+		"session_id": e.Session.ID, turnID: e.Turn, "transcript_path": nil, "cwd": e.Cwd, "permission_mode": "default",
+	}
+	switch e.Kind {
+	case Prompt:
+		payload["hook_event_name"], payload["prompt"] = "UserPromptSubmit", e.Prompt
+	case TurnEnd:
+		payload["hook_event_name"], payload["last_assistant_message"], payload["stop_hook_active"] = "Stop", e.Reply, false
+	}
+	return marshal(payload)
+}
+
+// EncodeJSON answers with one JSON object:
 // hookSpecificOutput with additionalContext or a permission decision, under the
 // event's own name. It is nil if there is nothing to say.
 func EncodeJSON(e Event, o Outcome) []byte {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -56,7 +57,7 @@ type Runner struct {
 func (r *Runner) Run(ctx context.Context, a *Adapter, name string, stdin io.Reader) (out []byte) {
 	log := r.Log.With("host", a.Host, "event", name)
 	defer func() {
-		if p := recover(); p != nil {
+		if recover() != nil {
 			log.Error("panic", "where", panicSite())
 			out = nil
 		}
@@ -139,6 +140,14 @@ type call struct {
 // same hook has handled.
 var errRepeated = errors.New("handled already")
 
+// recoverPanic is deferred by every goroutine: a panic would end the process with
+// status 2, which blocks the agent.
+func (c *call) recoverPanic() {
+	if recover() != nil {
+		c.log.Error("panic", "where", panicSite())
+	}
+}
+
 func (c *call) handle() Outcome {
 	if c.ev.Kind == PreToolUse {
 		return c.guardPaths()
@@ -196,7 +205,7 @@ func (c *call) sessionStart() Outcome {
 		return Outcome{}
 	}
 	// The compaction took the memories of the turn that goes on.
-	return c.recall(asked, shown)
+	return c.show(c.recall(asked, shown))
 }
 
 func (c *call) prompt() Outcome {
@@ -204,8 +213,7 @@ func (c *call) prompt() Outcome {
 	if text == "" || c.host.machineMade(c.ev.Prompt) {
 		return Outcome{}
 	}
-	query := ""
-	var shown []string
+	var recalled <-chan client.RecallResult
 	err := c.update(func(s *state.Session) error {
 		if s.Repeated(c.fingerprint, c.Now()) {
 			return errRepeated
@@ -225,10 +233,10 @@ func (c *call) prompt() Outcome {
 		}
 		s.Prompts = max(s.Prompts, c.spooled(turn, client.User)) + 1
 		if worthRecalling(text) {
-			query = strings.ToValidUTF8(text[:min(len(text), maxAsked)], "")
-			s.Asked = query
+			s.Asked = strings.ToValidUTF8(text[:min(len(text), maxAsked)], "")
+			// Meanwhile the prompt goes to the disk.
+			recalled = c.recall(s.Asked, slices.Clone(s.Shown))
 		}
-		shown = s.Shown
 		if !c.Config.Capture {
 			return nil
 		}
@@ -237,35 +245,50 @@ func (c *call) prompt() Outcome {
 	if errors.Is(err, errRepeated) {
 		return Outcome{}
 	}
-	if query == "" {
-		return Outcome{}
-	}
-	return c.recall(query, shown)
+	return c.show(recalled)
 }
 
-// recall asks the service and remembers what the session is shown.
-func (c *call) recall(query string, shown []string) Outcome {
+// recall asks the service in the background. The channel yields one answer; an
+// empty one if there is none in time.
+func (c *call) recall(query string, shown []string) <-chan client.RecallResult {
+	answer := make(chan client.RecallResult, 1)
 	if !c.Config.Recall {
+		close(answer)
+		return answer
+	}
+	go func() {
+		defer close(answer)
+		defer c.recoverPanic()
+		start := c.Now()
+		ctx, cancel := context.WithTimeout(c.ctx, c.Config.RecallTimeout)
+		defer cancel()
+		svc, err := c.Service()
+		if err != nil {
+			c.log.Error("open service", "err", err)
+			return
+		}
+		res, err := svc.Recall(ctx, client.RecallRequest{
+			Query: query, Limit: c.Config.RecallLimit, MaxChars: c.Config.RecallMaxChars, Purpose: client.ForPrompt,
+			Host: c.ev.Session.Host, ScopeID: c.ev.Session.Scope, Session: c.ev.Session.ID, Cwd: c.ev.Cwd, Exclude: shown,
+		})
+		took := c.Now().Sub(start).Milliseconds()
+		if err != nil {
+			c.log.Error("recall", "err", err, "ms", took)
+			return
+		}
+		c.log.Info("recall", "items", len(res.Items), "ms", took)
+		answer <- res
+	}()
+	return answer
+}
+
+// show makes the frame of what was recalled and remembers that the session has
+// seen it. A nil channel is no recall at all.
+func (c *call) show(recalled <-chan client.RecallResult) Outcome {
+	if recalled == nil {
 		return Outcome{}
 	}
-	ctx, cancel := context.WithTimeout(c.ctx, c.Config.RecallTimeout)
-	defer cancel()
-	start := c.Now()
-	svc, err := c.Service()
-	if err != nil {
-		c.log.Error("open service", "err", err)
-		return Outcome{}
-	}
-	res, err := svc.Recall(ctx, client.RecallRequest{
-		Query: query, Limit: c.Config.RecallLimit, MaxChars: c.Config.RecallMaxChars, Purpose: client.ForPrompt,
-		Host: c.ev.Session.Host, ScopeID: c.ev.Session.Scope, Session: c.ev.Session.ID, Cwd: c.ev.Cwd, Exclude: shown,
-	})
-	if err != nil {
-		c.log.Error("recall", "err", err, "ms", c.Now().Sub(start).Milliseconds())
-		return Outcome{}
-	}
-	text, ids := Frame(res, c.host.MaxContext, c.host.Size)
-	c.log.Info("recall", "items", len(res.Items), "shown", len(ids), "ms", c.Now().Sub(start).Milliseconds())
+	text, ids := Frame(<-recalled, c.host.MaxContext, c.host.Size)
 	if text == "" {
 		return Outcome{}
 	}

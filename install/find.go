@@ -36,3 +36,16 @@ func (e Env) Find(ctx context.Context, name, configDir string) Found {
 	}
 	return f
 }
+
+// SameFile tells whether two paths lead to one file.
+func SameFile(a, b string) bool {
+	if a == b {
+		return true
+	}
+	x, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	y, err := os.Stat(b)
+	return err == nil && os.SameFile(x, y)
+}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -12,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/agentscope-ai/reme-hook/client"
 )
@@ -24,7 +24,7 @@ func (testTarget) Host() client.Host                        { return testHost.Ho
 func (testTarget) Title() string                            { return "Test" }
 func (testTarget) Find(context.Context, Env, Options) Found { return Found{} }
 func (t testTarget) Files(env Env, o Options) ([]File, error) {
-	f, err := testHost.File(t.file, env.CommandPath(o), nil)
+	f, err := testHost.File(t.file, env.CommandPath(o))
 	if err != nil || t.approvals == "" {
 		return []File{f}, err
 	}
@@ -336,6 +336,14 @@ func TestPlansChangeNothing(t *testing.T) {
 	}
 }
 
+func TestProgramUnderAnotherName(t *testing.T) {
+	env, dir := testEnv(t)
+	target := testTarget{file: filepath.Join(dir, "settings.json")}
+	if _, err := Install(t.Context(), target, env, Options{Command: "/tmp/___go_build"}); err == nil || get(t, target.file) != nil {
+		t.Errorf("hooks that cannot be found again were installed: %v", err)
+	}
+}
+
 func TestReportDoubled(t *testing.T) {
 	env, dir := testEnv(t)
 	user, project := testTarget{file: filepath.Join(dir, "user.json")}, testTarget{file: filepath.Join(dir, "project.json")}
@@ -356,7 +364,7 @@ func TestReportDoubled(t *testing.T) {
 	if r := once.Report(env.BinaryPath(), filepath.Join(dir, "none")); len(r.Missing) != 3 {
 		t.Errorf("%+v", r)
 	}
-	if fmt.Sprint(r.Hooks[1].Event, r.Hooks[1].Timeout, r.Hooks[1].Shell) != "stop5ssh" && fmt.Sprint(r.Hooks[1].Event, " ", r.Hooks[1].Timeout, " ", r.Hooks[1].Shell) != "stop 5s sh" {
-		t.Errorf("%+v", r.Hooks[1])
+	if got := r.Hooks[1]; got.Event != "stop" || got.Timeout != 5*time.Second || got.Shell != PosixShell {
+		t.Errorf("%+v", got)
 	}
 }

@@ -66,10 +66,7 @@ func UpsertHooks(src []byte, want []Group, ours func(command string) bool) ([]by
 		if err != nil {
 			return nil, err
 		}
-		next, err := d.step(want, ours)
-		if err != nil {
-			return nil, err
-		}
+		next := d.step(want, ours)
 		if next == nil {
 			break
 		}
@@ -103,10 +100,7 @@ func RemoveHooks(src, original []byte, known bool, ours func(command string) boo
 		if err != nil {
 			return nil, err
 		}
-		next, event, err := d.removeOne(ours, touched, had)
-		if err != nil {
-			return nil, err
-		}
+		next, event := d.removeOne(ours, touched, had)
 		if next == nil {
 			if root, ok := d.root.Value.(*hujson.Object); known && original == nil && ok && len(root.Members) == 0 && len(touched) > 0 && d.root.IsStandard() {
 				return nil, nil
@@ -272,7 +266,7 @@ func (d *document) has(event ...string) bool {
 
 // step makes the first edit that brings the document nearer to want; nil if it
 // is there.
-func (d *document) step(want []Group, ours func(string) bool) ([]byte, error) {
+func (d *document) step(want []Group, ours func(string) bool) []byte {
 	wanted := map[string]Group{}
 	for _, g := range want {
 		wanted[g.Event] = g
@@ -287,7 +281,7 @@ func (d *document) step(want []Group, ours func(string) bool) ([]byte, error) {
 		}
 		for i := len(found) - 1; i >= 0; i-- {
 			if i != keep {
-				return d.removeHandler(event, found[i]), nil
+				return d.removeHandler(event, found[i])
 			}
 		}
 		if len(found) == 0 {
@@ -301,25 +295,25 @@ func (d *document) step(want []Group, ours func(string) bool) ([]byte, error) {
 			v = g.Handler
 		}
 		if !d.holds(group, v) {
-			return d.replace(group, v), nil
+			return d.replace(group, v)
 		}
 	}
 	for _, g := range want {
 		top := d.root
 		if d.hooks == nil {
-			return d.insert(top, "hooks", hooksOf(g)), nil
+			return d.insert(top, "hooks", hooksOf(g))
 		}
 		hooks := top.Value.(*hujson.Object).Members[index(top.Value.(*hujson.Object), "hooks")].Value
 		i := index(d.hooks, g.Event)
 		if i < 0 {
-			return d.insert(hooks, g.Event, []any{g.value()}), nil
+			return d.insert(hooks, g.Event, []any{g.value()})
 		}
 		groups := d.hooks.Members[i].Value
 		if len(placed(g.Event, groups.Value.(*hujson.Array), ours)) == 0 {
-			return d.insert(groups, "", g.value()), nil
+			return d.insert(groups, "", g.value())
 		}
 	}
-	return nil, nil
+	return nil
 }
 
 func hooksOf(g Group) any { return map[string]any{g.Event: []any{g.value()}} }
@@ -357,20 +351,20 @@ func (d *document) removeHandler(event string, p Placed) []byte {
 
 // removeOne takes out one handler of ours, or one container that a former call
 // emptied. It returns nil if there is nothing left to do.
-func (d *document) removeOne(ours func(string) bool, touched map[string]bool, had func(...string) bool) (text []byte, event string, err error) {
+func (d *document) removeOne(ours func(string) bool, touched map[string]bool, had func(...string) bool) (text []byte, event string) {
 	for i, m := range d.events() {
 		event := m.Name.Value.(hujson.Literal).String()
 		groups := m.Value.Value.(*hujson.Array)
 		if found := placed(event, groups, ours); len(found) > 0 {
-			return d.removeHandler(event, found[0]), event, nil
+			return d.removeHandler(event, found[0]), event
 		}
 		if len(groups.Elements) == 0 && len(groups.AfterExtra) == 0 && touched[event] && !had(event) {
 			top := d.root.Value.(*hujson.Object)
-			return d.remove(top.Members[index(top, "hooks")].Value, i), event, nil
+			return d.remove(top.Members[index(top, "hooks")].Value, i), event
 		}
 	}
 	if d.hooks != nil && len(d.hooks.Members) == 0 && len(d.hooks.AfterExtra) == 0 && len(touched) > 0 && !had() {
-		return d.remove(d.root, index(d.root.Value.(*hujson.Object), "hooks")), "", nil
+		return d.remove(d.root, index(d.root.Value.(*hujson.Object), "hooks")), ""
 	}
-	return nil, "", nil
+	return nil, ""
 }

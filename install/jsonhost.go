@@ -1,6 +1,7 @@
 package install
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -16,7 +17,13 @@ type JSONHost struct {
 	// SameRunsOnce tells that the host runs a command string once even if several
 	// files have it.
 	SameRunsOnce bool
-	Hooks        []Hook
+	// Accepts tells why the host would not read a file with this content. What is
+	// wrong with the whole of JSON or with "hooks" is found without it.
+	Accepts func(text []byte) error
+	// Refuse leaves files alone that are not accepted. Without it they are edited,
+	// and reported.
+	Refuse bool
+	Hooks  []Hook
 }
 
 // Hook is one hook that an install configures.
@@ -38,6 +45,9 @@ func (h JSONHost) Groups(program string) ([]Group, error) {
 		if g.Handler.Command, err = Command(h.Shell, program, h.Host, hook.Event); err != nil {
 			return nil, err
 		}
+		if !h.ours(g.Handler.Command) {
+			return nil, fmt.Errorf("hooks have to call a program named reme-hook, not %s", program) // or nobody finds them again
+		}
 		if h.Windows {
 			if g.Handler.CommandWindows, err = Command(CmdShell, program, h.Host, hook.Event); err != nil {
 				return nil, err
@@ -48,9 +58,8 @@ func (h JSONHost) Groups(program string) ([]Group, error) {
 	return out, nil
 }
 
-// File edits the file at path. check, if given, refuses contents that the host
-// itself would not accept.
-func (h JSONHost) File(path, program string, check func([]byte) error) (File, error) {
+// File edits the file at path.
+func (h JSONHost) File(path, program string) (File, error) {
 	groups, err := h.Groups(program)
 	if err != nil {
 		return File{}, err
@@ -58,10 +67,8 @@ func (h JSONHost) File(path, program string, check func([]byte) error) (File, er
 	return File{
 		Path: path,
 		Upsert: func(old []byte) ([]byte, error) {
-			if check != nil && old != nil {
-				if err := check(old); err != nil {
-					return nil, err
-				}
+			if err := h.accepts(old); err != nil && h.Refuse {
+				return nil, err
 			}
 			return UpsertHooks(old, groups, h.ours)
 		},
@@ -71,13 +78,27 @@ func (h JSONHost) File(path, program string, check func([]byte) error) (File, er
 	}, nil
 }
 
+func (h JSONHost) accepts(text []byte) error {
+	if h.Accepts == nil || blank(text) {
+		return nil
+	}
+	return h.Accepts(text)
+}
+
 // Placed returns our hooks in the file at path, none if there is no file.
 func (h JSONHost) Placed(path string) ([]Placed, error) {
+	placed, _, err := h.list(path)
+	return placed, err
+}
+
+// list is Placed, and what keeps the host from reading the file.
+func (h JSONHost) list(path string) (placed []Placed, ignored, err error) {
 	b, err := read(path)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return ListHooks(b, h.ours)
+	placed, err = ListHooks(b, h.ours)
+	return placed, h.accepts(b), err
 }
 
 // Report tells what the files hold of ours. The first file is the one that an
@@ -89,8 +110,8 @@ func (h JSONHost) Report(program string, files ...string) Report {
 		r.Problems = append(r.Problems, Problem{What: err.Error(), Do: "use another folder for the integrations", Off: true})
 	}
 	for _, path := range files {
-		placed, err := h.Placed(path)
-		if err != nil {
+		placed, ignored, err := h.list(path)
+		if err = cmp.Or(err, ignored); err != nil {
 			r.Problems = append(r.Problems, Problem{What: path + ": " + err.Error(), Do: "repair the file", Off: true})
 		}
 		for _, p := range placed {

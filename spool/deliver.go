@@ -192,6 +192,7 @@ type Entry struct {
 	Key         client.SessionKey `json:"key"`
 	Number      int               `json:"number"`
 	Quarantined bool              `json:"quarantined,omitempty"`
+	Running     bool              `json:"running,omitempty"` // the turn has not ended; nothing is to be done
 	Turn        Turn              `json:"turn"`
 	Damage      string            `json:"damage,omitempty"` // why Turn could not be read
 	Bytes       int64             `json:"bytes"`
@@ -226,6 +227,7 @@ func (s Spool) List() ([]Entry, error) {
 					}
 					e.Damage = err.Error()
 				}
+				e.Running = e.Damage == "" && !s.due(e.Turn)
 				out = append(out, e)
 			}
 		}

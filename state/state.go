@@ -102,7 +102,7 @@ func (s Store) Update(ctx context.Context, session client.Session, change func(*
 	if err := durable.MkdirAll(filepath.Dir(path)); err != nil {
 		return err
 	}
-	return durable.WriteFile(path, append(data, '\n'))
+	return durable.ReplaceFile(path, append(data, '\n'))
 }
 
 func (s Store) folder(host client.Host) string { return filepath.Join(s.Dir, host.Slug()) }

@@ -33,7 +33,8 @@ CREATE TABLE files(
 	cursor INTEGER NOT NULL, lines INTEGER NOT NULL, tail INTEGER NOT NULL, open TEXT NOT NULL,
 	host TEXT NOT NULL, scope TEXT NOT NULL, session TEXT NOT NULL, cwd TEXT NOT NULL, title TEXT NOT NULL,
 	events INTEGER NOT NULL, turns INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL);
-CREATE INDEX files_key ON files(key);
+CREATE INDEX files_mtime ON files(mtime);
+CREATE TABLE folders(path TEXT PRIMARY KEY, mtime INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE events(file INTEGER NOT NULL, id INTEGER NOT NULL, PRIMARY KEY(file, id)) WITHOUT ROWID;
 CREATE TABLE docs(
 	id INTEGER PRIMARY KEY, file INTEGER NOT NULL, turn TEXT NOT NULL, spans TEXT NOT NULL,
@@ -297,10 +298,13 @@ func (w *Workspace) inMemory(ctx context.Context) (*index, error) {
 }
 
 // read runs fn with the index brought up to date, on disk if that is possible.
-func (w *Workspace) read(ctx context.Context, fn func(*index) error) error {
+// With glance it trusts the index more: see [Workspace.glance].
+func (w *Workspace) read(ctx context.Context, glance bool, fn func(*index) error) error {
 	err := w.use(ctx, func(x *index) error {
-		if err := w.sync(ctx, x); isDamaged(err) {
-			return err
+		if !glance || !w.glance(ctx, x) {
+			if err := w.sync(ctx, x); isDamaged(err) {
+				return err
+			}
 		}
 		return fn(x)
 	})

@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -340,7 +341,9 @@ func (w *Workspace) writeDayNote(ctx context.Context, d *dayNote) error {
 		}
 		through, edited := readMark(string(old))
 		if through == shortHash(d.last) {
-			return nil
+			// A crash may have come before the note was listed.
+			keys, _ := parseFrontMatter(string(old))
+			return w.listNote(d.date, dir+"/"+name+".md", name, cmp.Or(keys["description"], d.description()))
 		}
 		if edited {
 			base := strings.TrimSuffix(name, "-"+strconv.Itoa(number))

@@ -35,7 +35,7 @@ func (w *Workspace) Recall(ctx context.Context, req client.RecallRequest) (clien
 	if q := newQuery(req.Query); len(q.terms) > 0 && req.Limit >= 0 && req.MaxChars >= 0 {
 		r := recall{w: w, req: req, q: q}
 		// What was found before something broke is still an answer.
-		_ = w.read(ctx, func(x *index) error { return r.run(ctx, x) })
+		_ = w.read(ctx, true, func(x *index) error { return r.run(ctx, x) })
 		r.answer(&res)
 	}
 	res.TookMS = time.Since(start).Milliseconds()
@@ -198,8 +198,8 @@ func (r *recall) pick(hits []*hit) {
 			sessions[h.key] = true
 		}
 	}
-	for i, h := range hits {
-		if len(r.hits) >= limit && i >= maxRead {
+	for i, h := range hits[:min(len(hits), max(maxRead, limit))] {
+		if len(r.hits) >= limit {
 			r.more = len(hits) - i
 			break
 		}

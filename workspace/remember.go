@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -66,8 +67,10 @@ func (w *Workspace) Remember(ctx context.Context, req RememberRequest) (Note, er
 		if err != nil {
 			return Note{}, storeError("read note", err)
 		}
-		if _, oldBody := parseFrontMatter(string(old)); strings.TrimSpace(oldBody) == strings.TrimSpace(body) {
-			return n, nil
+		if keys, oldBody := parseFrontMatter(string(old)); strings.TrimSpace(oldBody) == strings.TrimSpace(body) {
+			// A crash may have come before the note was listed.
+			n.Description = cmp.Or(keys["description"], n.Description)
+			return n, w.listed(n)
 		}
 	}
 	n.Created = true
@@ -83,8 +86,12 @@ func (w *Workspace) Remember(ctx context.Context, req RememberRequest) (Note, er
 		return Note{}, storeError("write note", err)
 	}
 	crashPoint("remember.written")
+	return n, w.listed(n)
+}
+
+func (w *Workspace) listed(n Note) error {
 	if err := w.listNote(n.Date, n.Path, n.Name, n.Description); err != nil {
-		return Note{}, storeError("list note", err)
+		return storeError("list note", err)
 	}
-	return n, nil
+	return nil
 }

@@ -37,13 +37,19 @@ func eachTerm(text string, yield func(term string, kind termKind)) {
 			r = fold(r)
 		}
 		i += size
-		switch c := classOf(r); c {
+		c := inWord
+		if r < 'a' || r > 'z' {
+			c = classOf(r)
+		}
+		switch c {
 		case inWord:
 			s.flushCJK()
+			s.mixed = s.mixed || r < 'a' || r > 'z'
 			s.word = utf8.AppendRune(s.word, r)
 		case joiner:
 			s.flushCJK()
 			if len(s.word) > 0 {
+				s.mixed = true
 				s.word = append(s.word, byte(r))
 			}
 		case mark:
@@ -80,7 +86,7 @@ func classOf(r rune) class {
 		switch {
 		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9':
 			return inWord
-		case strings.ContainsRune(`_-./\:@'`, r):
+		case r == '_', r == '-', r == '.', r == '/', r == '\\', r == ':', r == '@', r == '\'':
 			return joiner
 		}
 		return gap
@@ -142,6 +148,7 @@ func fold(r rune) rune {
 type segmenter struct {
 	yield  func(string, termKind)
 	word   []byte
+	mixed  bool // the word has more than small ASCII letters
 	run    []rune
 	hangul bool
 	parts  []string
@@ -189,8 +196,15 @@ func (s *segmenter) flushWord() {
 	if len(s.word) == 0 {
 		return
 	}
-	raw := strings.TrimRight(string(s.word), `_-./\:@'`)
-	s.word = s.word[:0]
+	raw, mixed := string(s.word), s.mixed
+	s.word, s.mixed = s.word[:0], false
+	if !mixed {
+		if !isStopWord(raw) {
+			s.emit(stem(raw), word)
+		}
+		return
+	}
+	raw = strings.TrimRight(raw, `_-./\:@'`)
 	pieces := 0
 	for piece := range splitAny(raw, `/\:@`) {
 		pieces++

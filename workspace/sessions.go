@@ -29,7 +29,7 @@ func (w *Workspace) Sessions(ctx context.Context, limit int) ([]SessionSummary, 
 	if limit <= 0 {
 		limit = -1
 	}
-	err := w.read(ctx, func(x *index) error {
+	err := w.read(ctx, false, func(x *index) error {
 		list = []SessionSummary{}
 		rows, err := x.db.QueryContext(ctx, "SELECT "+recordColumns+" FROM files WHERE kind=? ORDER BY last DESC, id DESC LIMIT ?", dialog, limit)
 		if err != nil {
@@ -70,7 +70,7 @@ type Stats struct {
 // Stats counts what the workspace holds. It fails as Sessions does.
 func (w *Workspace) Stats(ctx context.Context) (Stats, error) {
 	var s Stats
-	err := w.read(ctx, func(x *index) error {
+	err := w.read(ctx, false, func(x *index) error {
 		return x.db.QueryRowContext(ctx, `SELECT count(*) FILTER (WHERE kind=0), ifnull(sum(turns) FILTER (WHERE kind=0),0),
 			count(*) FILTER (WHERE kind>0), ifnull(sum(size) FILTER (WHERE kind=0),0), (SELECT count(*) FROM queue) FROM files`).
 			Scan(&s.Sessions, &s.Turns, &s.Notes, &s.DialogBytes, &s.Queued)

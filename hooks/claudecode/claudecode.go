@@ -4,14 +4,14 @@
 package claudecode
 
 import (
-	"encoding/json"
-
 	"github.com/agentscope-ai/reme-hook/client"
 	"github.com/agentscope-ai/reme-hook/hooks"
 )
 
 // Host is Claude Code's name on the command line.
 const Host client.Host = "claude-code"
+
+const turnID = "prompt_id"
 
 // maxContext is below the 10,000 characters at which Claude Code replaces
 // injected text by a preview.
@@ -33,7 +33,7 @@ func Adapter() *hooks.Adapter {
 		},
 		Decode:     decode,
 		Encode:     encode,
-		Sample:     sample,
+		Sample:     func(e hooks.Event) []byte { return hooks.SampleJSON(e, turnID) },
 		MaxContext: maxContext,
 		Size:       hooks.UTF16,
 		Envelopes:  []string{"system-reminder", "local-command-stdout", "local-command-stderr", "local-command-caveat"},
@@ -42,21 +42,8 @@ func Adapter() *hooks.Adapter {
 }
 
 func decode(kind hooks.Kind, p hooks.Payload) hooks.Event {
-	e := hooks.Event{
-		Name:     p.String("hook_event_name"),
-		Session:  client.Session{Scope: "default", ID: p.String("session_id")},
-		Turn:     client.TurnID(p.String("prompt_id")),
-		Cwd:      p.String("cwd"),
-		Prompt:   p.Text("prompt"),
-		Subagent: p.String("agent_id") != "",
-	}
-	switch kind {
-	case hooks.TurnEnd:
-		e.Reply = p.Text("last_assistant_message")
-	case hooks.SessionStart:
-		e.Compacted = p.String("source") == "compact"
-		e.ContextLost = e.Compacted || p.String("source") == "clear"
-	case hooks.PreToolUse:
+	e := hooks.DecodeJSON(kind, p, turnID)
+	if kind == hooks.PreToolUse {
 		input := p.Object("tool_input")
 		for _, key := range []string{"file_path", "path", "notebook_path", "pattern"} {
 			if s := input.String(key); s != "" {
@@ -74,22 +61,4 @@ func encode(e hooks.Event, o hooks.Outcome) []byte {
 		return nil
 	}
 	return hooks.EncodeJSON(e, o)
-}
-
-func sample(e hooks.Event) []byte {
-	payload := map[string]any{
-		"session_id": e.Session.ID, "prompt_id": string(e.Turn), "transcript_path": "", "cwd": e.Cwd, "permission_mode": "default",
-	}
-	switch e.Kind {
-	case hooks.Prompt:
-		payload["hook_event_name"], payload["prompt"] = "UserPromptSubmit", e.Prompt
-	case hooks.TurnEnd:
-		payload["hook_event_name"], payload["last_assistant_message"] = "Stop", e.Reply
-		payload["stop_hook_active"] = false
-	}
-	out, err := json.Marshal(payload)
-	if err != nil {
-		panic(err) // a map of strings always marshals
-	}
-	return out
 }

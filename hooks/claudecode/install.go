@@ -1,6 +1,7 @@
 package claudecode
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,7 +21,7 @@ var _ install.Target = Target{}
 // configured is what an install puts into the settings. SessionEnd needs its
 // own timeout: without one, all its hooks share 1.5 s.
 var configured = install.JSONHost{
-	Host: Host, Shell: install.PosixShell, SameRunsOnce: true,
+	Host: Host, Shell: install.PosixShell, SameRunsOnce: true, Accepts: plain,
 	Hooks: []install.Hook{
 		{HostEvent: "SessionStart", Event: "session-start", Timeout: 5},
 		{HostEvent: "UserPromptSubmit", Event: "user-prompt-submit", Timeout: 5},
@@ -30,6 +31,15 @@ var configured = install.JSONHost{
 		{HostEvent: "SessionEnd", Event: "session-end", Timeout: 3},
 		{HostEvent: "PreToolUse", Event: "pre-tool-use", Timeout: 5, Matcher: "Read|Edit|MultiEdit|Write|NotebookEdit|Glob|Grep|LS"},
 	},
+}
+
+// plain finds what Claude Code 2.1.332 was seen to ignore a whole settings file
+// for. It accepts a byte order mark.
+func plain(text []byte) error {
+	if json.Valid(bytes.TrimPrefix(text, []byte("\ufeff"))) {
+		return nil
+	}
+	return errors.New("not plain JSON, so Claude Code ignores the whole file; remove its comments and trailing commas")
 }
 
 // Host implements [install.Target].
@@ -70,7 +80,7 @@ func (Target) Files(env install.Env, o install.Options) ([]install.File, error) 
 	if err != nil {
 		return nil, err
 	}
-	f, err := configured.File(path, env.CommandPath(o), nil)
+	f, err := configured.File(path, env.CommandPath(o))
 	return []install.File{f}, err
 }
 
@@ -79,7 +89,10 @@ func (Target) Check(env install.Env, o install.Options) install.Report {
 	files := []string{filepath.Join(configDir(env), "settings.json")}
 	if o.ProjectDir != "" {
 		dir := filepath.Join(o.ProjectDir, ".claude")
-		files = append(files, filepath.Join(dir, "settings.json"), filepath.Join(dir, "settings.local.json"))
+		if shared := filepath.Join(dir, "settings.json"); !install.SameFile(shared, files[0]) {
+			files = append(files, shared)
+		}
+		files = append(files, filepath.Join(dir, "settings.local.json"))
 	}
 	r := configured.Report(env.CommandPath(o), files...)
 	for _, path := range files {

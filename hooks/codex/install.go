@@ -1,7 +1,6 @@
 package codex
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -23,7 +22,7 @@ var _ install.Target = Target{}
 // and Interrupt to 3 s and warns at every start about more. Of the tools that
 // Codex 0.171.0 has, two take paths of files.
 var configured = install.JSONHost{
-	Host: Host, Shell: install.LoginShell, Windows: true,
+	Host: Host, Shell: install.LoginShell, Windows: true, Accepts: acceptable, Refuse: true,
 	Hooks: []install.Hook{
 		{HostEvent: "SessionStart", Event: "session-start", Timeout: 5},
 		{HostEvent: "UserPromptSubmit", Event: "user-prompt-submit", Timeout: 5},
@@ -83,14 +82,18 @@ func (Target) Files(env install.Env, o install.Options) ([]install.File, error) 
 	if err != nil {
 		return nil, err
 	}
-	hooks, err := configured.File(path, env.CommandPath(o), acceptable)
+	hooks, err := configured.File(path, env.CommandPath(o))
+	if err != nil {
+		return nil, err
+	}
+	groups, err := configured.Groups(env.CommandPath(o))
 	if err != nil {
 		return nil, err
 	}
 	approvals := install.File{
 		Path:   configFile(env),
 		Upsert: func(old []byte) ([]byte, error) { return old, nil },
-		Remove: func(now, original []byte, _ bool) ([]byte, error) { return forget(now, original, path), nil },
+		Remove: func(now, original []byte, _ bool) ([]byte, error) { return forget(now, original, path, groups), nil },
 	}
 	return []install.File{hooks, approvals}, nil
 }
@@ -98,23 +101,20 @@ func (Target) Files(env install.Env, o install.Options) ([]install.File, error) 
 // acceptable refuses a hooks.json that Codex itself drops as a whole: hooks put
 // into it would never run.
 func acceptable(text []byte) error {
-	if t := bytes.TrimSpace(text); len(t) == 0 || string(t) == "null" {
-		return nil
-	}
 	const dropped = "so Codex ignores the whole file; repair it and run the command again"
 	var top map[string]json.RawMessage
 	if err := json.Unmarshal(text, &top); err != nil {
-		return fmt.Errorf("it is not plain JSON (%w; comments, trailing commas and a byte order mark are not allowed), %s", err, dropped)
+		return fmt.Errorf("the file is not plain JSON (%w; comments, trailing commas and a byte order mark are not allowed), %s", err, dropped)
 	}
 	for key := range top {
 		if key != "hooks" && key != "description" {
-			return fmt.Errorf("it has the key %q beside \"hooks\" and \"description\", %s", key, dropped)
+			return fmt.Errorf("the file has the key %q beside \"hooks\" and \"description\", %s", key, dropped)
 		}
 	}
 	if raw, ok := top["description"]; ok {
 		var s *string
 		if json.Unmarshal(raw, &s) != nil {
-			return fmt.Errorf("its description is not a string, %s", dropped)
+			return fmt.Errorf("the description is not a string, %s", dropped)
 		}
 	}
 	if top["hooks"] == nil {
@@ -138,7 +138,7 @@ func acceptable(text []byte) error {
 			} `json:"hooks"`
 		}
 		if err := json.Unmarshal(raw, &groups); err != nil || groups == nil {
-			return fmt.Errorf("its hooks for %s are malformed, %s", event, dropped)
+			return fmt.Errorf("the hooks for %s are malformed, %s", event, dropped)
 		}
 		for _, g := range groups {
 			for _, h := range g.Hooks {
@@ -154,8 +154,8 @@ func acceptable(text []byte) error {
 // Check implements [install.Target].
 func (Target) Check(env install.Env, o install.Options) install.Report {
 	dirs := []string{codexHome(env)}
-	if o.ProjectDir != "" {
-		dirs = append(dirs, filepath.Join(o.ProjectDir, ".codex"))
+	if dir := filepath.Join(o.ProjectDir, ".codex"); o.ProjectDir != "" && !install.SameFile(dir, dirs[0]) {
+		dirs = append(dirs, dir)
 	}
 	var files []string
 	for _, dir := range dirs {
@@ -163,12 +163,6 @@ func (Target) Check(env install.Env, o install.Options) install.Report {
 	}
 	r := configured.Report(env.CommandPath(o), files...)
 	for _, dir := range dirs {
-		hooks := filepath.Join(dir, "hooks.json")
-		if b, err := os.ReadFile(hooks); err == nil {
-			if err := acceptable(b); err != nil {
-				r.Problems = append(r.Problems, install.Problem{What: hooks + ": " + err.Error(), Do: "repair the file", Off: true})
-			}
-		}
 		r.Problems = append(r.Problems, checkConfig(filepath.Join(dir, "config.toml"))...)
 	}
 	return r

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/agentscope-ai/reme-hook/install"
@@ -133,42 +134,43 @@ func storedTrust(config []byte, file string) ([]install.HookTrust, error) {
 }
 
 // forget takes the approvals of our hooks in a hooks file out of config.toml,
-// and moves those of hooks that change their place when ours go. What it does
-// not understand it leaves as it is.
-func forget(config, original []byte, file string) []byte {
+// and moves those of hooks that change their place when ours go. An approval
+// with the hash of one of groups is ours too: the hook may be gone already.
+// What forget does not understand it leaves as it is.
+func forget(config, original []byte, file string, groups []install.Group) []byte {
 	placed, err := configured.Placed(file)
 	if err != nil {
 		return config
 	}
-	hashes := map[string]bool{}
-	for _, p := range placed {
-		hashes[hash(p.Group)] = true
+	ours := map[string]bool{}
+	for _, g := range groups {
+		ours[hash(g)] = true
 	}
 	state, err := approvals(config)
 	if err != nil {
 		return config
 	}
-	before, _ := approvals(original)
-
 	rename := map[string]string{} // key → new key, "" if it goes
-	for key, a := range state {
-		for _, path := range spellings(file) {
-			rest, ok := strings.CutPrefix(key, path)
+	for _, path := range spellings(file) {
+		for key, a := range state {
+			at, ok := strings.CutPrefix(key, path)
 			if !ok {
 				continue
 			}
-			if moved := afterRemoval(rest, placed); moved != rest || hashes[a.TrustedHash] {
-				rename[key] = moved
-				if moved != "" {
-					rename[key] = path + moved
-				}
-				if hashes[a.TrustedHash] {
-					rename[key] = ""
-				}
+			switch moved := afterRemoval(at, placed); {
+			case moved == "" || ours[a.TrustedHash]:
+				rename[key] = ""
+			case moved != at:
+				rename[key] = path + moved
 			}
 		}
 	}
-	return rewriteTables(config, rename, before == nil)
+	before, _ := approvals(original)
+	out := rewriteTables(config, rename, before == nil)
+	if _, err := approvals(out); err != nil {
+		return config // a table of somebody's own making stands in the way
+	}
+	return out
 }
 
 // afterRemoval is where the hook at a place is once ours are taken out, "" for
@@ -197,107 +199,95 @@ func afterRemoval(at string, placed []install.Placed) string {
 	return fmt.Sprintf(":%s:%d:%d", parts[1], g, h)
 }
 
-// rewriteTables renames or removes the tables [hooks.state."<key>"] by the
-// map. With tidy, an empty [hooks.state] that is left alone goes too.
-func rewriteTables(text []byte, rename map[string]string, tidy bool) []byte {
-	type table struct {
-		start, end int    // from the line of its header to behind its last line
-		key        string // "" for [hooks.state] itself
-		keyStart   int
-		keyEnd     int
-		plain      bool // nothing in it but what Codex writes
-		empty      bool
-	}
-	var tables []table
-	var current *table
-	lineEnd := func(at int) int {
+// stateTable is a table [hooks.state."<key>"], or [hooks.state] itself with no
+// key, as offsets into the text.
+type stateTable struct {
+	key              string
+	start, end       int // from the line of its header to behind its last line
+	keyStart, keyEnd int // of the last name in its header, with its quotes
+	empty            bool
+	plain            bool // nothing in it but what Codex writes
+}
+
+// stateTables finds these tables; none if the text is no TOML.
+func stateTables(text []byte) []stateTable {
+	lineEnd := func(at uint32) int {
 		if i := bytes.IndexByte(text[at:], '\n'); i >= 0 {
-			return at + i + 1
+			return int(at) + i + 1
 		}
 		return len(text)
 	}
+	var tables []stateTable
+	inside := false
 	p := unstable.Parser{}
 	p.Reset(text)
 	for p.NextExpression() {
 		e := p.Expression()
-		switch e.Kind {
-		case unstable.Table, unstable.ArrayTable:
-			current = nil
-			var names []string
-			var last unstable.Range
-			for it := e.Key(); it.Next(); {
-				names, last = append(names, string(it.Node().Data)), it.Node().Raw
-			}
-			if e.Kind == unstable.Table && len(names) >= 2 && len(names) <= 3 && names[0] == "hooks" && names[1] == "state" {
-				t := table{key: "", plain: true, empty: true, keyStart: int(last.Offset), keyEnd: int(last.Offset + last.Length)}
+		var names []string
+		var last unstable.Range
+		for it := e.Key(); it.Next(); {
+			names, last = append(names, string(it.Node().Data)), it.Node().Raw
+		}
+		if e.Kind == unstable.Table || e.Kind == unstable.ArrayTable {
+			inside = e.Kind == unstable.Table && (len(names) == 2 || len(names) == 3) && names[0] == "hooks" && names[1] == "state"
+			if inside {
+				t := stateTable{end: lineEnd(last.Offset), keyStart: int(last.Offset), keyEnd: int(last.Offset + last.Length), empty: true, plain: true}
+				t.start = bytes.LastIndexByte(text[:t.keyStart], '\n') + 1
 				if len(names) == 3 {
 					t.key = names[2]
 				}
-				t.start, t.end = bytes.LastIndexByte(text[:t.keyStart], '\n')+1, lineEnd(t.keyEnd)
 				tables = append(tables, t)
-				current = &tables[len(tables)-1]
 			}
-		case unstable.KeyValue:
-			if current == nil {
-				continue
-			}
-			it := e.Key()
-			it.Next()
-			k := it.Node()
-			kind := e.Value().Kind
-			current.empty = false
-			current.plain = current.plain && (string(k.Data) == "trusted_hash" && kind == unstable.String || string(k.Data) == "enabled" && kind == unstable.Bool)
-			current.end = lineEnd(int(k.Raw.Offset))
+		} else if inside && e.Kind == unstable.KeyValue {
+			t, v := &tables[len(tables)-1], e.Value()
+			t.end, t.empty = lineEnd(last.Offset), false
+			known := len(names) == 1 && (names[0] == "trusted_hash" && v.Kind == unstable.String || names[0] == "enabled" && v.Kind == unstable.Bool)
+			t.plain = t.plain && known && !bytes.ContainsRune(p.Raw(v.Raw), '\n')
 		}
 	}
 	if p.Error() != nil {
+		return nil
+	}
+	return tables
+}
+
+// rewriteTables renames or removes tables [hooks.state."<key>"]. With tidy, an
+// empty [hooks.state] that is left alone goes too.
+func rewriteTables(text []byte, rename map[string]string, tidy bool) []byte {
+	if len(rename) == 0 {
 		return text
 	}
-	left := 0
-	for _, t := range tables {
-		if to, ok := rename[t.key]; t.key != "" && !(ok && to == "" && t.plain) {
-			left++
-		}
+	tables := stateTables(text)
+	goes := func(t stateTable) bool {
+		to, ok := rename[t.key]
+		return t.key != "" && ok && to == "" && t.plain
 	}
+	left := slices.ContainsFunc(tables, func(t stateTable) bool { return t.key != "" && !goes(t) })
 	var out []byte
 	done := 0
-	cut := func(t table) {
-		from := t.start
-		if from > done && blank(text, from) { // Codex puts one before each table
-			from = bytes.LastIndexByte(text[:from-1], '\n') + 1
-		}
-		out = append(out, text[done:from]...)
-		done = t.end
-	}
 	for _, t := range tables {
-		to, ok := rename[t.key]
-		switch {
-		case t.key == "" && t.empty && tidy && left == 0 && len(rename) > 0:
-			cut(t)
-		case t.key == "" || !ok:
-		case to == "" && t.plain:
-			cut(t)
-		case to != "":
-			raw := text[t.keyStart:t.keyEnd]
-			old := placeOf(t.key)
-			i := bytes.LastIndex(raw, []byte(old))
-			if i < 0 {
-				continue
+		switch to := rename[t.key]; {
+		case goes(t), t.key == "" && t.empty && tidy && !left:
+			from := t.start
+			if blankBefore(text[done:from]) { // Codex puts an empty line before each table
+				from = bytes.LastIndexByte(text[:from-1], '\n') + 1
 			}
-			out = append(append(append(out, text[done:t.keyStart]...), raw[:i]...), placeOf(to)...)
-			done = t.keyStart + i + len(old)
+			out = append(out, text[done:from]...)
+			done = t.end
+		case to != "":
+			if i := bytes.LastIndex(text[t.keyStart:t.keyEnd], []byte(placeOf(t.key))); i >= 0 {
+				out = append(append(out, text[done:t.keyStart+i]...), placeOf(to)...)
+				done = t.keyStart + i + len(placeOf(t.key))
+			}
 		}
 	}
 	return append(out, text[done:]...)
 }
 
-// blank tells whether the line before offset is there and empty.
-func blank(text []byte, offset int) bool {
-	if offset == 0 {
-		return false
-	}
-	start := bytes.LastIndexByte(text[:offset-1], '\n') + 1
-	return len(bytes.TrimSpace(text[start:offset])) == 0
+// blankBefore tells whether text ends in an empty line.
+func blankBefore(text []byte) bool {
+	line := text[bytes.LastIndexByte(bytes.TrimSuffix(text, []byte("\n")), '\n')+1:]
+	return len(line) > 0 && len(bytes.TrimSpace(line)) == 0
 }
 
 // readConfig reads config.toml; none is nothing.

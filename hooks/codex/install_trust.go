@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -191,6 +190,8 @@ func startServer(ctx context.Context, env install.Env, o install.Options) (*serv
 		cancel()
 		return nil, err
 	}
+	// A launcher that is killed may leave a child that holds the pipe.
+	context.AfterFunc(ctx, func() { out.Close() })
 	s.out = bufio.NewReader(out)
 	if err := s.cmd.Start(); err != nil {
 		cancel()
@@ -275,21 +276,9 @@ func (s *server) hooks(file, cwd string) (listing, error) {
 	all := answer.Data[0]
 	ours := listing{Warnings: all.Warnings}
 	for _, h := range all.Hooks {
-		if install.Ours(h.Command, Host) && sameFile(h.SourcePath, file) {
+		if install.Ours(h.Command, Host) && install.SameFile(h.SourcePath, file) {
 			ours.Hooks = append(ours.Hooks, h)
 		}
 	}
 	return ours, nil
-}
-
-func sameFile(a, b string) bool {
-	if a == b {
-		return true
-	}
-	x, err := os.Stat(a)
-	if err != nil {
-		return false
-	}
-	y, err := os.Stat(b)
-	return err == nil && os.SameFile(x, y)
 }

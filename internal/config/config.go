@@ -45,7 +45,7 @@ type Key struct {
 type Value struct {
 	Name   string `json:"name"`
 	Value  any    `json:"value"`
-	Origin string `json:"origin"` // default, file, or the name of an environment variable
+	Origin string `json:"origin"` // default, the file's name, or the name of an environment variable
 }
 
 // Problem is something in the configuration that was not used.
@@ -80,7 +80,7 @@ func Keys() []Key {
 			set: func(c *Config, v any) error {
 				return setDuration(&c.RecallTimeout, v, 100*time.Millisecond, 2500*time.Millisecond)
 			}, get: func(c *Config) any { return c.RecallTimeout.String() }},
-		{Name: "exclude", Env: "REME_EXCLUDE", Doc: "Folders whose sessions are neither recalled to nor captured; below them too. * matches within a name.", Allowed: "a list of paths", Default: []any{},
+		{Name: "exclude", Env: "REME_EXCLUDE", Doc: "Folders whose sessions are neither recalled to nor captured; below them too. * matches within a name.", Allowed: "a list of paths from the root or from ~", Default: []any{},
 			set: func(c *Config, v any) error { return setStrings(&c.Exclude, v) }, get: func(c *Config) any { return c.Exclude }},
 	}
 }
@@ -88,15 +88,16 @@ func Keys() []Key {
 // Load reads the file and the environment. A missing file is no problem.
 func Load(file, home string, getenv func(string) string) (Config, []Value, []Problem) {
 	var problems []Problem
+	name := filepath.Base(file)
 	table := map[string]any{}
 	data, err := os.ReadFile(file)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
-		problems = append(problems, Problem{Origin: file, Reason: "cannot be read: " + err.Error()})
+		problems = append(problems, Problem{Origin: name, Reason: "cannot be read: " + err.Error()})
 	default:
 		if err := toml.Unmarshal([]byte(strings.TrimPrefix(string(data), "\ufeff")), &table); err != nil {
-			problems = append(problems, Problem{Origin: file, Reason: "is not TOML, none of it is used: " + err.Error()})
+			problems = append(problems, Problem{Origin: name, Reason: "is not TOML, none of it is used: " + err.Error()})
 			table = map[string]any{}
 		}
 	}
@@ -113,7 +114,7 @@ func Load(file, home string, getenv func(string) string) (Config, []Value, []Pro
 		}
 		try(k.Default, "default")
 		if v, ok := table[k.Name]; ok {
-			try(v, file)
+			try(v, name)
 			delete(table, k.Name)
 		}
 		if v := getenv(k.Env); v != "" {
@@ -121,8 +122,8 @@ func Load(file, home string, getenv func(string) string) (Config, []Value, []Pro
 		}
 		values = append(values, Value{k.Name, k.get(&c), origin})
 	}
-	for name := range table {
-		problems = append(problems, Problem{Key: name, Origin: file, Reason: "unknown key; known: " + names()})
+	for key := range table {
+		problems = append(problems, Problem{Key: key, Origin: name, Reason: "unknown key; known: " + names()})
 	}
 	slices.SortFunc(problems, func(a, b Problem) int { return strings.Compare(a.Error(), b.Error()) })
 	c.Workspace = expand(c.Workspace, home)
@@ -226,19 +227,22 @@ func setDuration(to *time.Duration, v any, low, high time.Duration) error {
 }
 
 func setStrings(to *[]string, v any) error {
-	if s, ok := v.(string); ok {
-		*to = filepath.SplitList(s)
-		return nil
-	}
-	list, ok := v.([]any)
-	if !ok {
+	var list []any
+	switch v := v.(type) {
+	case string: // from the environment, spelt like PATH
+		for _, s := range filepath.SplitList(v) {
+			list = append(list, s)
+		}
+	case []any:
+		list = v
+	default:
 		return fmt.Errorf("%v is not a list", v)
 	}
 	out := []string{}
 	for _, e := range list {
-		s, ok := e.(string)
-		if !ok {
-			return fmt.Errorf("%v is not a path", e)
+		s, _ := e.(string)
+		if !filepath.IsAbs(s) && !strings.HasPrefix(s, "~") {
+			return fmt.Errorf("%v is not a path from the root or from ~", e)
 		}
 		out = append(out, s)
 	}

@@ -50,23 +50,38 @@ func TestTool(t *testing.T) {
 	})
 }
 
-// An automatic compaction takes from the model what it was shown, so it is shown again. The summariser gets no word from
-// us, and no turn is captured twice. Claude Code announces the prompt before it compacts, Codex after: only the turn after
-// that is the same on both.
+// An automatic compaction takes from the model what it was shown, so it is shown again; but not what it was shown in this
+// very turn, which Codex announces after the compaction and Claude Code before it. The summariser gets no word from us,
+// and no turn is captured twice.
 func TestAutoCompaction(t *testing.T) {
 	eachHost(t, newWired, func(w *world, h, other Host) {
 		w.say(other, "", billing)
+		w.say(other, "", server)
 		s := w.say(h, "", askBilling, Step{Text: "One.", Tokens: tooMany}).Session
 		w.shown(w.last(h, Main), 1, billing)
-		w.say(h, s, askBilling, Step{Text: "Two."})
+		w.say(h, s, askServer, Step{Text: "Two."})
 		compaction := w.last(h, Compaction)
-		if n := len(compaction.Frames()); n > 1 || strings.Contains(compaction.Last(), "reme-hook") {
-			w.Errorf("%d frames in the summariser's request, which ends with %q", n, compaction.Last())
+		if n := strings.Count(compaction.Text(), billing); n != 1 || strings.Contains(compaction.Last(), "reme-hook") {
+			w.Errorf("%q is %d times in the summariser's request, which ends with %q", billing, n, compaction.Last())
 		}
+		w.shown(w.last(h, Main), 1, server)
 		w.say(h, s, askBilling, Step{Text: "Three."})
+		w.shown(w.last(h, Main), 2, billing)
+		w.say(h, s, askServer, Step{Text: "Four."})
+		w.shown(w.last(h, Main), 2, server)
+		w.dialog(h, s, "user: "+askBilling, "assistant: One.", "user: "+askServer, "assistant: Two.",
+			"user: "+askBilling, "assistant: Three.", "user: "+askServer, "assistant: Four.")
+	})
+}
+
+// A compaction within a turn, here after a tool call, takes the memories of this turn as well. They are shown again.
+func TestCompactionWithinTurn(t *testing.T) {
+	eachHost(t, newWired, func(w *world, h, other Host) {
+		w.say(other, "", billing)
+		s := w.say(h, "", askBilling, Step{Shell: "echo tool", Tokens: tooMany}, Step{Text: "In spring."}).Session
+		w.last(h, Compaction)
 		w.shown(w.last(h, Main), 1, billing)
-		w.dialog(h, s, "user: "+askBilling, "assistant: One.", "user: "+askBilling, "assistant: Two.",
-			"user: "+askBilling, "assistant: Three.")
+		w.dialog(h, s, "user: "+askBilling, "assistant: In spring.")
 	})
 }
 

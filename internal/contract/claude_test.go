@@ -3,6 +3,7 @@
 package contract
 
 import (
+	"maps"
 	"strings"
 	"testing"
 )
@@ -70,4 +71,23 @@ func TestClaudeStream(t *testing.T) {
 	w.shown(w.last(w.claude, Main), 2, server)
 	w.dialog(w.claude, r.Session, "user: "+askBilling, "assistant: One.", "user: "+askServer, "assistant: Two.",
 		"user: "+askBilling, "assistant: Three.")
+}
+
+// Claude Code takes a settings file with a comment for none at all and says so nowhere. So doctor has to say it. The
+// comment is kept.
+func TestClaudeComments(t *testing.T) {
+	w := newWorld(t)
+	w.put(".claude/settings.json", "// mine\n{\n  \"hooks\": {\"Stop\": [{\"hooks\": [{\"type\": \"command\", \"command\": \"true\"}]}]}\n}\n", 0o600)
+	before := w.snapshot()
+	w.hook("install", "claude-code")
+	if r := w.run(w.claude, Turn{Prompt: "Hello?"}); r.Code != 0 || len(r.Hooks) > 0 {
+		w.Fatalf("exit status %d, hooks %v: this release reads comments", r.Code, r.Hooks)
+	}
+	if r := w.hook("doctor", "claude-code"); r.Code != 3 || !strings.Contains(r.Stdout, "comments") {
+		w.Errorf("doctor: exit status %d, want 3 and a word about comments\n%s%s", r.Code, r.Stdout, r.Stderr)
+	}
+	w.must("uninstall", "--all")
+	if after := w.snapshot(); !maps.Equal(before, after) {
+		w.Errorf("after uninstall:\n%q\nwant:\n%q", after, before)
+	}
 }

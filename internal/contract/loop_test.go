@@ -18,10 +18,9 @@ const (
 var users = map[string]map[string]string{
 	"fresh": {},
 	"lived-in": {
-		".codex/hooks.json":  `{"description": "mine", "hooks": {"Stop": [{"hooks": [{"type": "command", "command": "true"}]}]}}`,
-		".codex/config.toml": "# my settings\nmodel_reasoning_effort = \"low\" # cheap\n\n[tui]\nnotifications = false\n",
-		".claude/settings.json": "// my settings\n{\n    \"env\": {\"MINE\": \"1\"}, // kept\n" +
-			"    \"hooks\": {\n        /* my own */ \"Stop\": [ {\"hooks\": [{\"type\": \"command\", \"command\": \"true\"}]} ]\n    },\n    \"cleanupPeriodDays\": 300\n}\n",
+		".codex/hooks.json":     `{"description": "mine", "hooks": {"Stop": [{"hooks": [{"type": "command", "command": "true"}]}]}}`,
+		".codex/config.toml":    "# my settings\nmodel_reasoning_effort = \"low\" # cheap\n\n[tui]\nnotifications = false\n",
+		".claude/settings.json": "\ufeff{\r\n    \"env\": {\"MINE\": \"1\"},\r\n    \"hooks\": {\r\n        \"Stop\": [ {\"hooks\": [{\"type\": \"command\", \"command\": \"true\"}]} ]\r\n    },\r\n\r\n    \"cleanupPeriodDays\": 300\r\n}",
 	},
 }
 

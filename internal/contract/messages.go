@@ -19,14 +19,12 @@ func (messages) parse(body map[string]any, tasks []string) Request {
 	if s := textOf(body["system"]); s != "" {
 		r.Messages = append(r.Messages, Message{"system", s})
 	}
-	first := ""
+	var first, last string // what the user says at first, and all that the last message has
 	for _, m := range list(body, "messages") {
 		text := textOf(m["content"])
+		last = text
 		if first == "" && str(m, "role") == "user" {
 			first = text
-		}
-		if text != "" {
-			r.Messages = append(r.Messages, Message{str(m, "role"), text})
 		}
 		for _, block := range list(m, "content") {
 			switch str(block, "type") {
@@ -40,15 +38,14 @@ func (messages) parse(body map[string]any, tasks []string) Request {
 				r.Messages = append(r.Messages, Message{"tool", out})
 			}
 		}
+		if text != "" {
+			r.Messages = append(r.Messages, Message{str(m, "role"), text})
+		}
 	}
 	for _, task := range tasks {
 		if strings.Contains(first, task) {
 			r.Kind = Subagent
 		}
-	}
-	last := ""
-	if n := len(r.Messages); n > 0 {
-		last = r.Messages[n-1].Text
 	}
 	switch {
 	case strings.Contains(last, "create a detailed summary of") && strings.Contains(last, "TEXT ONLY"):

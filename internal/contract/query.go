@@ -3,7 +3,9 @@
 package contract
 
 import (
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -55,8 +57,8 @@ func walk(v any, b *strings.Builder) {
 			walk(e, b)
 		}
 	case map[string]any:
-		for _, e := range x {
-			walk(e, b)
+		for _, key := range slices.Sorted(maps.Keys(x)) {
+			walk(x[key], b)
 		}
 	}
 }

@@ -204,13 +204,16 @@ func (w *world) shown(r Request, n int, fact string) {
 	w.Helper()
 	frames := r.Frames()
 	if len(frames) != n {
-		w.Errorf("%d frames in the request, want %d: %q", len(frames), n, frames)
+		w.Errorf("%d frames in the request, want %d", len(frames), n)
 	}
 	if got := strings.Count(r.Text(), fact); got != 1 {
-		w.Errorf("%q is %d times in the request, want once; frames: %q", fact, got, frames)
+		w.Errorf("%q is %d times in the request, want once", fact, got)
 	}
 	if !slices.ContainsFunc(frames, func(f string) bool { return strings.Contains(f, fact) }) {
-		w.Errorf("%q is in no frame: %q", fact, frames)
+		w.Errorf("%q is in no frame", fact)
+	}
+	if w.Failed() {
+		w.Logf("frames:\n%s", strings.Join(frames, "\n"))
 	}
 }
 

@@ -111,14 +111,14 @@ func (d Doctor) backlog() []Finding {
 		switch {
 		case e.Quarantined:
 			quarantined++
-		case !e.Turn.Open:
+		case !e.Running:
 			due++
 		}
 	}
 	var out []Finding
 	b := d.Backoff.Load()
 	if b.Failures > 0 {
-		out = append(out, Finding{serviceArea, Problem, fmt.Sprintf("the last %s failed (%s): %s", count(b.Failures, "delivery"), b.Class, b.Reason), "mend the cause, then `reme-hook spool replay`"})
+		out = append(out, Finding{serviceArea, Problem, fmt.Sprintf("delivery failed, %s in a row (%s): %s", count(b.Failures, "time"), b.Class, b.Reason), "mend the cause, then `reme-hook spool replay`"})
 	}
 	if due > 0 {
 		out = append(out, Finding{serviceArea, Note, count(due, "turn") + " waiting for delivery", "any later hook delivers; `reme-hook spool replay` does it now"})
@@ -236,11 +236,8 @@ func version(f install.Found) string {
 }
 
 func count(n int, what string) string {
-	switch {
-	case n == 1:
+	if n == 1 {
 		return "1 " + what
-	case strings.HasSuffix(what, "y"):
-		what = strings.TrimSuffix(what, "y") + "ie"
 	}
 	return fmt.Sprintf("%d %ss", n, what)
 }

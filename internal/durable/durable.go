@@ -48,6 +48,28 @@ func WriteFile(path string, data []byte) error {
 	return SyncDir(filepath.Dir(path))
 }
 
+// ReplaceFile replaces path by data, whole or not at all for all who read it,
+// but without waiting for the disk: after a power cut the file may be empty. It
+// is for what can be done without, at a tenth of the time of [WriteFile].
+func ReplaceFile(path string, data []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path))
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = atomic.ReplaceFile(f.Name(), path)
+	}
+	if err != nil {
+		os.Remove(f.Name())
+		return fmt.Errorf("write %s: %w", filepath.Base(path), err)
+	}
+	return nil
+}
+
 // SyncDir makes renames and new names in dir durable. File systems that cannot
 // sync a folder (and Windows) are let pass.
 func SyncDir(dir string) error {

@@ -1,0 +1,71 @@
+package cmd
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+var update = flag.Bool("update", false, "write what the scripts printed into their golden files")
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"reme-hook": func() { os.Exit(run(scriptClock)) },
+	})
+}
+
+// scriptClock is the time that a script has set.
+func scriptClock() time.Time {
+	t, err := time.Parse(time.RFC3339, os.Getenv("TEST_NOW"))
+	if err != nil {
+		panic(err)
+	}
+	return t
+}
+
+// TestScripts runs the scripts in testdata/script: the program as users and
+// hosts see it. PAYLOADS is where the real payloads are, and the command now sets
+// the clock.
+func TestScripts(t *testing.T) {
+	t.Parallel()
+	payloads, err := filepath.Abs(filepath.Join("..", "testdata", "payloads"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	testscript.Run(t, testscript.Params{
+		Dir:                 filepath.Join("..", "testdata", "script"),
+		UpdateScripts:       *update,
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup: func(e *testscript.Env) error {
+			home := filepath.Join(e.WorkDir, "home")
+			e.Setenv("HOME", home)
+			e.Setenv("USERPROFILE", home)
+			e.Setenv("TZ", "UTC")
+			e.Setenv("PAYLOADS", payloads)
+			e.Setenv("TEST_NOW", "2026-11-30T09:00:00Z")
+			return os.MkdirAll(home, 0o700)
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"now": setClock,
+		},
+	})
+}
+
+// setClock is "now <RFC 3339 time>" or "now +<duration>".
+func setClock(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: now time | now +duration")
+	}
+	t, err := time.Parse(time.RFC3339, args[0])
+	if d, derr := time.ParseDuration(args[0]); derr == nil {
+		t, err = time.Parse(time.RFC3339, ts.Getenv("TEST_NOW"))
+		t = t.Add(d)
+	}
+	ts.Check(err)
+	ts.Setenv("TEST_NOW", t.Format(time.RFC3339))
+}

@@ -1,0 +1,321 @@
+package spool
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/agentscope-ai/reme-hook/client"
+)
+
+// service keeps event ids in a file, so that it survives the death of a
+// process.
+type service struct {
+	file string
+	mu   sync.Mutex
+	fail map[client.EventID]error
+	mute bool // confirms nothing
+}
+
+func (s *service) ids(t testing.TB) []string {
+	data, err := os.ReadFile(s.file)
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	return strings.Fields(string(data))
+}
+
+func (s *service) Append(_ context.Context, r client.AppendRequest) (client.AppendResult, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var res client.AppendResult
+	for _, e := range r.Events {
+		if err := s.fail[e.ID]; err != nil {
+			return res, err
+		}
+	}
+	f, err := os.OpenFile(s.file, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o600)
+	if err != nil {
+		return res, err
+	}
+	defer f.Close()
+	data, err := os.ReadFile(s.file)
+	if err != nil {
+		return res, err
+	}
+	have := strings.Fields(string(data))
+	for _, e := range r.Events {
+		if !slices.Contains(have, string(e.ID)) {
+			if _, err := fmt.Fprintln(f, e.ID); err != nil {
+				return res, err
+			}
+		}
+		if !s.mute {
+			res.EventIDs = append(res.EventIDs, e.ID)
+		}
+	}
+	return res, nil
+}
+
+func (*service) Flush(context.Context, client.FlushRequest) (client.FlushResult, error) {
+	return client.FlushResult{}, nil
+}
+
+func (*service) Recall(context.Context, client.RecallRequest) (client.RecallResult, error) {
+	return client.RecallResult{}, nil
+}
+
+func (*service) Info(context.Context) (client.Info, error) { return client.Info{}, nil }
+
+var start = time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC)
+
+var session = client.Session{Host: "codex", Scope: "default", ID: "s"}
+
+func newSpool(t *testing.T) (Spool, *service) {
+	dir := t.TempDir()
+	return Spool{Dir: filepath.Join(dir, "spool"), Now: func() time.Time { return start }}, &service{file: filepath.Join(dir, "service")}
+}
+
+func turn(id string, events ...string) Turn {
+	t := Turn{Session: session, Turn: client.TurnID(id), Flush: client.TurnEnd}
+	for _, e := range events {
+		t.Events = append(t.Events, client.Event{ID: client.EventID(e), Role: client.User, Content: "text of " + e, CreatedAt: start})
+	}
+	return t
+}
+
+func put(t *testing.T, s Spool, turns ...Turn) {
+	t.Helper()
+	for _, turn := range turns {
+		if err := s.Put(t.Context(), turn); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func expect(t *testing.T, svc *service, want ...string) {
+	t.Helper()
+	if got := svc.ids(t); !slices.Equal(got, want) {
+		t.Errorf("the service has %v, want %v", got, want)
+	}
+}
+
+func TestOrderSurvivesTheClock(t *testing.T) {
+	t.Parallel()
+	s, svc := newSpool(t)
+	for i, jump := range []time.Duration{0, -365 * 24 * time.Hour, 365 * 24 * time.Hour, time.Hour} {
+		s.Now = func() time.Time { return start.Add(jump) }
+		put(t, s, turn(fmt.Sprint(i), fmt.Sprint("e", i)))
+	}
+	if err := s.Deliver(t.Context(), session.Key(), svc); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, svc, "e0", "e1", "e2", "e3")
+	entries, err := os.ReadDir(filepath.Join(s.Dir, "pending"))
+	if err != nil || len(entries) != 0 {
+		t.Errorf("left behind: %v, %v", entries, err)
+	}
+}
+
+func TestOpenTurn(t *testing.T) {
+	t.Parallel()
+	s, svc := newSpool(t)
+	open := turn("1", "e1")
+	open.Open = true
+	put(t, s, open)
+	if err := s.Deliver(t.Context(), session.Key(), svc); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, svc)
+	if got, ok := s.Unfinished(session); !ok || got.Turn != "1" {
+		t.Errorf("unfinished: %+v", got)
+	}
+	steered := turn("1", "e2")
+	steered.Open = true
+	put(t, s, steered, turn("1", "e3"))
+	if err := s.Deliver(t.Context(), session.Key(), svc); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, svc, "e1", "e2", "e3")
+
+	for name, after := range map[string]time.Duration{"late": OpenFor, "clock back": -time.Minute} {
+		s, svc := newSpool(t)
+		put(t, s, open)
+		s.Now = func() time.Time { return start.Add(after) }
+		if err := s.Deliver(t.Context(), session.Key(), svc); err != nil {
+			t.Fatal(err)
+		}
+		if got := svc.ids(t); len(got) != 1 {
+			t.Errorf("%s: the abandoned turn was not delivered", name)
+		}
+	}
+}
+
+func TestErrors(t *testing.T) {
+	t.Parallel()
+	s, svc := newSpool(t)
+	put(t, s, turn("1", "e1"), turn("2", "e2"), turn("3", "e3"))
+	svc.fail = map[client.EventID]error{"e2": &client.Error{Reason: "busy"}}
+	if err := s.Deliver(t.Context(), session.Key(), svc); err == nil {
+		t.Error("no error")
+	}
+	expect(t, svc, "e1")
+	svc.fail = map[client.EventID]error{"e2": &client.Error{Class: client.Permanent, Reason: "refused"}}
+	if err := s.Deliver(t.Context(), session.Key(), svc); err != nil {
+		t.Error(err)
+	}
+	expect(t, svc, "e1", "e3")
+	svc.fail = nil
+	if err := s.Release(t.Context(), session.Key()); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Deliver(t.Context(), session.Key(), svc); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, svc, "e1", "e3", "e2")
+}
+
+func TestNothingLeavesUnconfirmed(t *testing.T) {
+	t.Parallel()
+	s, svc := newSpool(t)
+	put(t, s, turn("1", "e1"))
+	svc.mute = true
+	if err := s.Deliver(t.Context(), session.Key(), svc); err == nil {
+		t.Error("no error")
+	}
+	if n, err := numbers(s.pending(session.Key())); err != nil || len(n) != 1 {
+		t.Errorf("pending: %v, %v", n, err)
+	}
+}
+
+func TestPrivateFiles(t *testing.T) {
+	t.Parallel()
+	s, _ := newSpool(t)
+	put(t, s, turn("1", "e1"))
+	err := filepath.WalkDir(s.Dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		st, err := d.Info()
+		if err == nil && st.Mode().Perm()&0o077 != 0 {
+			t.Errorf("%s has mode %v", path, st.Mode())
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestFilesOfOthersStay(t *testing.T) {
+	t.Parallel()
+	s, svc := newSpool(t)
+	put(t, s, turn("1", "e1"))
+	dir := s.pending(session.Key())
+	for _, name := range []string{"00000001.json1234", "notes.txt", "00000002.json.bak"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Deliver(t.Context(), session.Key(), svc); err != nil {
+		t.Fatal(err)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) != 2 {
+		t.Errorf("left: %v, %v", entries, err)
+	}
+}
+
+func TestBackoff(t *testing.T) {
+	t.Parallel()
+	f := BackoffFile(filepath.Join(t.TempDir(), "service.json"))
+	var last time.Duration
+	for range 12 {
+		if err := f.Record(errors.New("down"), start); err != nil {
+			t.Fatal(err)
+		}
+		b := f.Load()
+		wait := b.NotBefore.Sub(start)
+		if wait < firstWait || wait > longestWait*5/4 || wait < last*4/5 {
+			t.Errorf("wait of %v after %v", wait, last)
+		}
+		last = wait
+		if !b.Waiting(start) || b.Waiting(start.Add(wait)) || b.Waiting(start.Add(-365*24*time.Hour)) {
+			t.Errorf("waiting at the wrong times, %+v", b)
+		}
+	}
+	if err := f.Record(nil, start); err != nil {
+		t.Fatal(err)
+	}
+	if b := f.Load(); b != (Backoff{}) {
+		t.Errorf("after a success: %+v", b)
+	}
+}
+
+func FuzzParseTurn(f *testing.F) {
+	good, err := json.Marshal(turn("1", "e1"))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(good)
+	f.Add([]byte(`{"version":1,"host":"h","scope_id":"s","session_id":"i","events":[{}]}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		turn, err := parseTurn(data)
+		if err == nil && turn.Validate() != nil {
+			t.Errorf("accepted a turn of no session: %s", data)
+		}
+	})
+}
+
+// TestCrash kills a process at each point of put and deliver: afterwards each
+// accepted turn arrives once, in order, and nothing else is left.
+func TestCrash(t *testing.T) {
+	if point := os.Getenv("SPOOL_CRASH_AT"); point != "" {
+		crashPoint = func(at string) {
+			if at == point {
+				if self, err := os.FindProcess(os.Getpid()); err == nil {
+					self.Kill()
+				}
+				select {}
+			}
+		}
+		s := Spool{Dir: os.Getenv("SPOOL_DIR"), Now: func() time.Time { return start }}
+		svc := &service{file: os.Getenv("SPOOL_SERVICE")}
+		s.Put(context.Background(), turn("2", "e2"))
+		s.Deliver(context.Background(), session.Key(), svc)
+		return
+	}
+	for point, accepted := range map[string]bool{"put.begin": false, "put.written": true, "deliver.appended": true, "deliver.removed": true, "never": true} {
+		t.Run(point, func(t *testing.T) {
+			t.Parallel()
+			s, svc := newSpool(t)
+			put(t, s, turn("1", "e1"))
+			c := exec.Command(os.Args[0], "-test.run=^TestCrash$")
+			c.Env = append(os.Environ(), "SPOOL_CRASH_AT="+point, "SPOOL_DIR="+s.Dir, "SPOOL_SERVICE="+svc.file)
+			if err := c.Run(); (err == nil) != (point == "never") {
+				t.Fatalf("the process ended with %v", err)
+			}
+			put(t, s, turn("3", "e3"))
+			if err := s.Deliver(t.Context(), session.Key(), svc); err != nil {
+				t.Fatal(err)
+			}
+			want := []string{"e1", "e2", "e3"}
+			if !accepted {
+				want = []string{"e1", "e3"}
+			}
+			expect(t, svc, want...)
+			if entries, err := os.ReadDir(filepath.Join(s.Dir, "pending")); err != nil || len(entries) != 0 {
+				t.Errorf("left behind: %v, %v", entries, err)
+			}
+		})
+	}
+}
