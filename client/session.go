@@ -92,14 +92,14 @@ func (e EventID) Turn() TurnID {
 
 // Validate reports the first field of the session that a service must refuse.
 func (s Session) Validate() error {
-	for field, v := range map[string]string{"host": string(s.Host), "scope_id": s.Scope, "session_id": s.ID} {
+	for _, f := range []struct{ name, value string }{{"host", string(s.Host)}, {"scope_id", s.Scope}, {"session_id", s.ID}} {
 		switch {
-		case v == "":
-			return &Error{Class: Permanent, Field: field, Reason: "must not be empty"}
-		case len(v) > 1024:
-			return &Error{Class: Permanent, Field: field, Reason: "must be at most 1024 bytes"}
-		case !utf8.ValidString(v):
-			return &Error{Class: Permanent, Field: field, Reason: "must be UTF-8"}
+		case f.value == "":
+			return &Error{Class: Permanent, Field: f.name, Reason: "must not be empty"}
+		case len(f.value) > 1024:
+			return &Error{Class: Permanent, Field: f.name, Reason: "must be at most 1024 bytes"}
+		case !utf8.ValidString(f.value), strings.ContainsRune(f.value, 0):
+			return &Error{Class: Permanent, Field: f.name, Reason: "must be UTF-8 without NUL"}
 		}
 	}
 	return nil

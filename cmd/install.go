@@ -77,12 +77,25 @@ func (a *app) runInstall(ctx context.Context, o installOptions, names []string) 
 			return err
 		}
 	}
-	return a.eachHost(o, hosts, func(h host) ([]install.Change, error) {
+	err = a.eachHost(o, hosts, func(h host) ([]install.Change, error) {
 		if o.dryRun {
 			return install.PlanInstall(h.Target, a.installEnv(), opts)
 		}
 		return install.Install(ctx, h.Target, a.installEnv(), opts)
 	})
+	if err == nil && !o.dryRun && !o.json {
+		a.printProblems(hosts, opts)
+	}
+	return err
+}
+
+// printProblems tells what keeps hooks that are installed from running.
+func (a *app) printProblems(hosts []host, opts install.Options) {
+	for _, h := range hosts {
+		for _, p := range h.Check(a.installEnv(), opts).Problems {
+			fmt.Fprintf(a.stdout, "%s: %s\n  → %s\n", h.Adapter.Host, p.What, p.Do)
+		}
+	}
 }
 
 func (a *app) runUninstall(ctx context.Context, o installOptions, names []string) error {

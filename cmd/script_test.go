@@ -3,7 +3,9 @@ package cmd
 import (
 	"flag"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -27,6 +29,20 @@ func scriptClock() time.Time {
 	return t
 }
 
+// tools makes a folder with the few programs that scripts use and nothing else:
+// a real host on the developer's PATH must not be found.
+func tools(t *testing.T) string {
+	dir := t.TempDir()
+	for _, name := range []string{"sh", "cat", "chmod", "getent", "grep", "head", "ls", "mkdir", "rm", "sed", "sort", "tr", "uniq"} {
+		if path, err := exec.LookPath(name); err == nil {
+			if err := os.Symlink(path, filepath.Join(dir, name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return dir
+}
+
 // TestScripts runs the scripts in testdata/script: the program as users and
 // hosts see it. PAYLOADS is where the real payloads are, and the command now sets
 // the clock.
@@ -36,6 +52,7 @@ func TestScripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	toolDir := tools(t)
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join("..", "testdata", "script"),
 		UpdateScripts:       *update,
@@ -43,6 +60,8 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		Setup: func(e *testscript.Env) error {
 			home := filepath.Join(e.WorkDir, "home")
+			own, _, _ := strings.Cut(e.Getenv("PATH"), string(os.PathListSeparator)) // where reme-hook is
+			e.Setenv("PATH", own+string(os.PathListSeparator)+toolDir)
 			e.Setenv("HOME", home)
 			e.Setenv("USERPROFILE", home)
 			e.Setenv("TZ", "UTC")

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"runtime"
 	"strings"
+	"sync"
 
 	"github.com/agentscope-ai/reme-hook/client"
 )
@@ -67,12 +68,14 @@ func quoteCmd(s string) string {
 }
 
 // ourProgram finds the name of our program as the last element of a path.
-var ourProgram = regexp.MustCompile(`(?:^|[/\\\s'"])reme-hook(?:\.exe)?(?:$|[\s'"])`)
+var ourProgram = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?:^|[/\\\s'"])reme-hook(?:\.exe)?(?:$|[\s'"])`)
+})
 
 // Ours tells whether a command string runs our program for a host, from
 // wherever it was installed and in whatever form.
 func Ours(command string, host client.Host) bool {
-	return ourProgram.MatchString(command) && EventOf(command, host) != ""
+	return ourProgram().MatchString(command) && EventOf(command, host) != ""
 }
 
 // EventOf is the event that a command string of ours names, "" if there is none.

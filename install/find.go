@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"sync"
 	"time"
 )
 
@@ -12,7 +13,7 @@ import (
 // launcher needs a second or two.
 const versionTime = 10 * time.Second
 
-var versionNumber = regexp.MustCompile(`\d+\.\d+[0-9A-Za-z.+-]*`)
+var versionNumber = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\d+\.\d+[0-9A-Za-z.+-]*`) })
 
 // Find looks for a host's program (name is its name on the PATH, or its path) and
 // for its configuration folder.
@@ -32,7 +33,7 @@ func (e Env) Find(ctx context.Context, name, configDir string) Found {
 	cmd.Env = e.Environ
 	cmd.WaitDelay = time.Second // a launcher may leave a child that holds the pipe
 	if out, err := cmd.Output(); err == nil {
-		f.Version = string(versionNumber.Find(out))
+		f.Version = string(versionNumber().Find(out))
 	}
 	return f
 }

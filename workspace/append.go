@@ -111,8 +111,8 @@ func validate(req client.AppendRequest) error {
 	return nil
 }
 
-// maxContent keeps a row, with its escapes, below maxRow.
-const maxContent = maxRow / 4
+// maxContent keeps a row below maxRow, even if each byte needs an escape of six.
+const maxContent = 16 << 20
 
 // validateSession also keeps the host fit to name a folder.
 func validateSession(s client.Session) error {

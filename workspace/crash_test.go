@@ -4,9 +4,11 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -69,6 +71,9 @@ func child() error {
 		}
 		if err := w.Close(); err != nil {
 			return err
+		}
+		if w.state == IndexUnavailable {
+			return errors.New("index: " + w.why)
 		}
 	}
 	return nil
@@ -246,6 +251,9 @@ func TestManyProcesses(t *testing.T) {
 			}
 			for i, turns := range want {
 				wantRows(t, w, testSession(fmt.Sprint("s", i)), turns...)
+			}
+			if aside, _ := filepath.Glob(w.indexPath() + ".damaged-*"); len(aside) > 0 {
+				t.Errorf("a good index was set aside: %v", aside)
 			}
 			if st := mustStats(t, w); st.Turns != hooks/2*turns || st.Sessions != sessions || st.Index != IndexOK || st.Queued != sessions {
 				t.Errorf("stats: %+v", st)

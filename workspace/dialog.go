@@ -17,7 +17,7 @@ import (
 
 // maxRow is the longest line of a dialog file that is read. A longer one is
 // kept in the file but not searchable.
-const maxRow = 64 << 20
+const maxRow = 128 << 20
 
 // rowTime is how a created_at is written: UTC, so that ReMe's order by the
 // string is the order in time.

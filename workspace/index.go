@@ -179,11 +179,11 @@ func openIndex(ctx context.Context, path string) (*index, error) {
 	return x, nil
 }
 
-// openDB sets what a connection needs. NORMAL costs a sync of the folder's disk
-// when the last process closes the file (0.3 ms here); with OFF a power cut could
-// leave a cursor without its event ids, and an event would be stored twice.
+// openDB opens an existing file. synchronous=NORMAL costs one sync when the last
+// process closes the index (0.3 ms here); with OFF a power cut could leave a cursor
+// without its event ids, and an event would be stored twice.
 func openDB(path string) (*sql.DB, error) {
-	u := url.URL{Scheme: "file", OmitHost: true, Path: filepath.ToSlash(path), RawQuery: "_pragma=busy_timeout(200)&_pragma=synchronous(1)"}
+	u := url.URL{Scheme: "file", OmitHost: true, Path: filepath.ToSlash(path), RawQuery: "mode=rw&_pragma=busy_timeout(200)&_pragma=synchronous(1)"}
 	db, err := sql.Open("sqlite", u.String())
 	if err != nil {
 		return nil, err
@@ -192,8 +192,9 @@ func openDB(path string) (*sql.DB, error) {
 	return db, nil
 }
 
-// create makes the index under a lock, so that of many first hooks one makes it.
-// The caller holds w.mu.
+// create makes the index under a lock, so that of many first hooks one makes it,
+// and under another name, so that nobody opens one that is half made. The caller
+// holds w.mu.
 func (w *Workspace) create(ctx context.Context) (*index, error) {
 	path := w.indexPath()
 	_, errLock := os.Stat(w.abs(indexLock))
@@ -205,30 +206,34 @@ func (w *Workspace) create(ctx context.Context) (*index, error) {
 	if st, err := os.Stat(path); err == nil && st.Size() > 0 {
 		return openIndex(ctx, path)
 	}
+	fresh := path + ".new"
+	for _, suffix := range []string{"", "-wal", "-shm"} {
+		if err := os.Remove(fresh + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+	}
 	// SQLite would make the file with the mode that the umask leaves.
-	if f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600); err == nil {
-		f.Close()
-	}
-	if err := os.Chmod(path, 0o600); err != nil {
-		return nil, err
-	}
-	db, err := openDB(path)
+	f, err := os.OpenFile(fresh, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	if err := makeSchema(ctx, db, "PRAGMA journal_mode=WAL;"); err != nil {
-		db.Close()
+	if err := errors.Join(f.Chmod(0o600), f.Close()); err != nil {
 		return nil, err
 	}
-	st, err := os.Stat(path)
+	db, err := openDB(fresh)
 	if err != nil {
-		db.Close()
+		return nil, err
+	}
+	if err := errors.Join(makeSchema(ctx, db, "PRAGMA journal_mode=WAL;"), db.Close()); err != nil {
+		return nil, err
+	}
+	if err := os.Rename(fresh, path); err != nil {
 		return nil, err
 	}
 	if errLock == nil { // there has been an index
 		w.state, w.why = IndexRebuilt, ""
 	}
-	return &index{db: db, file: st}, nil
+	return openIndex(ctx, path)
 }
 
 func makeSchema(ctx context.Context, db *sql.DB, first string) error {
@@ -298,11 +303,18 @@ func (w *Workspace) inMemory(ctx context.Context) (*index, error) {
 }
 
 // read runs fn with the index brought up to date, on disk if that is possible.
-// With glance it trusts the index more: see [Workspace.glance].
+// With glance it trusts the index more: see [Workspace.glance]. If ctx has a
+// deadline, half of the time is left for fn, and the index may be behind.
 func (w *Workspace) read(ctx context.Context, glance bool, fn func(*index) error) error {
+	syncCtx := ctx
+	if deadline, ok := ctx.Deadline(); ok {
+		var cancel context.CancelFunc
+		syncCtx, cancel = context.WithTimeout(ctx, time.Until(deadline)/2)
+		defer cancel()
+	}
 	err := w.use(ctx, func(x *index) error {
-		if !glance || !w.glance(ctx, x) {
-			if err := w.sync(ctx, x); isDamaged(err) {
+		if !glance || !w.glance(syncCtx, x) {
+			if err := w.sync(syncCtx, x); isDamaged(err) {
 				return err
 			}
 		}
@@ -315,8 +327,13 @@ func (w *Workspace) read(ctx context.Context, glance bool, fn func(*index) error
 	if err != nil {
 		return err
 	}
-	if err := w.sync(ctx, x); err != nil && ctx.Err() != nil {
-		return err
+	// What could be indexed in time is better than nothing.
+	_ = w.sync(syncCtx, x)
+	if err = fn(x); err != nil {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.memory = nil
+		x.db.Close()
 	}
-	return fn(x)
+	return err
 }

@@ -22,8 +22,8 @@ import (
 
 const (
 	generatedBy   = "reme-hook"
-	maxNoteText   = 16 << 10 // bytes of a generated note
-	maxDialogRead = 64 << 20 // bytes of a dialog, from its end, that notes are made of
+	maxNoteText   = 16 << 10  // bytes of a generated note
+	maxDialogRead = 128 << 20 // bytes of a dialog, from its end, that notes are made of
 )
 
 // writeNotes brings the notes of a session up to date: one for each local day.

@@ -19,6 +19,7 @@ const (
 
 	maxCandidates = 200 // docs that are scored in full
 	maxRead       = 24  // docs whose text is read to compare them
+	maxReadBytes  = 4 << 20
 	floor         = 0.3 // scores below are noise
 	exactFloor    = 0.4 // score of a doc that has a rare identifier of the query
 )
@@ -96,7 +97,7 @@ func (r *recall) run(ctx context.Context, x *index) error {
 		hits = hits[n:]
 	}
 	r.rank(kept)
-	r.pick(slices.DeleteFunc(kept, func(h *hit) bool { return h.score < floor }))
+	r.pick(ctx, slices.DeleteFunc(kept, func(h *hit) bool { return h.score < floor }))
 	return nil
 }
 
@@ -190,7 +191,8 @@ func (r *recall) rank(hits []*hit) {
 // pick reads the best hits and drops what says the same as another: of near
 // copies the newest stays, in the place of the best; a generated note goes if a
 // turn of its session is there.
-func (r *recall) pick(hits []*hit) {
+func (r *recall) pick(ctx context.Context, hits []*hit) {
+	var bytes int64
 	limit := cmp.Or(r.req.Limit, defaultLimit)
 	sessions := map[string]bool{}
 	for _, h := range hits[:min(len(hits), max(maxRead, limit))] {
@@ -199,10 +201,11 @@ func (r *recall) pick(hits []*hit) {
 		}
 	}
 	for i, h := range hits[:min(len(hits), max(maxRead, limit))] {
-		if len(r.hits) >= limit {
+		if len(r.hits) >= limit || bytes > maxReadBytes || ctx.Err() != nil {
 			r.more = len(hits) - i
 			break
 		}
+		bytes += h.bytes()
 		if h.kind == generated && sessions[h.key] {
 			continue
 		}

@@ -27,6 +27,7 @@
 package workspace
 
 import (
+	"cmp"
 	"context"
 	"path/filepath"
 	"sync"
@@ -35,9 +36,6 @@ import (
 	"github.com/agentscope-ai/reme-hook/client"
 	"github.com/agentscope-ai/reme-hook/internal/durable"
 )
-
-// Version is the version of the embedded service.
-const Version = "0.1.0"
 
 // Folders of a workspace, relative to it.
 const (
@@ -52,6 +50,7 @@ const (
 type Options struct {
 	Now      func() time.Time // the clock; nil means time.Now
 	Location *time.Location   // the zone in which days begin and dates are told; nil means time.Local
+	Version  string           // what Info tells; "" means "dev"
 }
 
 // Workspace is a memory in a folder. It is safe for concurrent use, also by
@@ -60,6 +59,7 @@ type Workspace struct {
 	dir   string
 	now   func() time.Time
 	loc   *time.Location
+	info  client.Info
 	locks durable.Stripes // one per session
 
 	mu     sync.Mutex // guards what follows
@@ -86,6 +86,7 @@ func Open(dir string, opts Options) (*Workspace, error) {
 	if w.now == nil {
 		w.now = time.Now
 	}
+	w.info = client.Info{Name: "reme-hook workspace", Version: cmp.Or(opts.Version, "dev"), APIVersion: client.APIVersion}
 	if w.loc == nil {
 		w.loc = time.Local
 	}
@@ -108,9 +109,7 @@ func (w *Workspace) Close() error {
 }
 
 // Info implements [client.Service].
-func (w *Workspace) Info(context.Context) (client.Info, error) {
-	return client.Info{Name: "reme-hook workspace", Version: Version, APIVersion: client.APIVersion}, nil
-}
+func (w *Workspace) Info(context.Context) (client.Info, error) { return w.info, nil }
 
 // abs returns the place of a path that is relative to the workspace.
 func (w *Workspace) abs(rel string) string { return filepath.Join(w.dir, filepath.FromSlash(rel)) }

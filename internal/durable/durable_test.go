@@ -1,0 +1,107 @@
+package durable
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+func TestFilesArePrivate(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "a", "b")
+	if err := MkdirAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	for name, write := range map[string]func(string, []byte) error{"synced": WriteFile, "replaced": ReplaceFile} {
+		path := filepath.Join(dir, name)
+		for _, content := range []string{"one", "", "two"} {
+			if err := write(path, []byte(content)); err != nil {
+				t.Fatal(err)
+			}
+			if data, err := os.ReadFile(path); err != nil || string(data) != content {
+				t.Errorf("%s: %q, %v", name, data, err)
+			}
+		}
+		if st, err := os.Stat(path); err != nil || runtime.GOOS != "windows" && st.Mode() != 0o600 {
+			t.Errorf("%s: %v, %v", name, st.Mode(), err)
+		}
+	}
+	if st, err := os.Stat(dir); err != nil || runtime.GOOS != "windows" && st.Mode().Perm() != 0o700 {
+		t.Errorf("%v, %v", st.Mode(), err)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) != 2 {
+		t.Errorf("left behind: %v, %v", entries, err)
+	}
+}
+
+func TestFailedWritesLeaveNothing(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	target := filepath.Join(dir, "folder")
+	if err := os.MkdirAll(filepath.Join(target, "x"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, write := range map[string]func(string, []byte) error{"synced": WriteFile, "replaced": ReplaceFile} {
+		if err := write(target, []byte("x")); err == nil {
+			t.Errorf("%s: a folder was replaced", name)
+		}
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
+		t.Errorf("left behind: %v, %v", entries, err)
+	}
+}
+
+func TestLocks(t *testing.T) {
+	t.Parallel()
+	s := Stripes(filepath.Join(t.TempDir(), "locks"))
+	var busy atomic.Bool
+	var wg sync.WaitGroup
+	for range 20 {
+		wg.Go(func() {
+			unlock, err := s.Lock(context.Background(), "name")
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer unlock()
+			if !busy.CompareAndSwap(false, true) {
+				t.Error("two hold the lock")
+			}
+			runtime.Gosched()
+			busy.Store(false)
+		})
+	}
+	wg.Wait()
+
+	unlock, err := s.Lock(t.Context(), "name")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	if _, err := s.Lock(ctx, "name"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("taken twice: %v", err)
+	}
+	unlock()
+	if unlock, err = s.Lock(t.Context(), "name"); err != nil {
+		t.Error(err)
+	}
+	unlock()
+
+	path := filepath.Join(string(s), "one.lock")
+	unlock, ok, err := TryLock(path)
+	if err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	if _, ok, err := TryLock(path); ok || err != nil {
+		t.Errorf("taken twice: %v, %v", ok, err)
+	}
+	unlock()
+}
