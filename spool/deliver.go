@@ -1,6 +1,7 @@
 package spool
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,20 +27,20 @@ func (s Spool) Deliver(ctx context.Context, key client.SessionKey, svc client.Se
 	}
 	defer unlock()
 	for {
-		numbers, err := numbers(s.pending(key))
+		records, err := s.load(key)
 		if err != nil {
 			return err
 		}
-		if len(numbers) == 0 {
+		if len(records) == 0 {
 			return s.sweep(ctx, key)
 		}
-		for i, n := range numbers {
-			done, err := s.deliver(ctx, key, n, i == len(numbers)-1, svc)
-			if err != nil {
+		records = slices.DeleteFunc(records, func(r record) bool { return !s.due(r) })
+		if len(records) == 0 {
+			return nil
+		}
+		for _, r := range records {
+			if err := s.deliver(ctx, key, r, svc); err != nil {
 				return err
-			}
-			if !done {
-				return nil
 			}
 		}
 	}
@@ -72,60 +73,56 @@ func (s Spool) DeliverAll(ctx context.Context, svc client.Service) (ran bool, er
 	return true, ctx.Err()
 }
 
-// deliver hands over one record. It is not done with a turn that is still
-// running.
-func (s Spool) deliver(ctx context.Context, key client.SessionKey, n int, last bool, svc client.Service) (done bool, err error) {
-	path := s.file(key, n)
-	t, err := readTurn(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return true, nil
+// deliver hands over one record that is due.
+func (s Spool) deliver(ctx context.Context, key client.SessionKey, r record, svc client.Service) error {
+	if r.err != nil {
+		return s.refuse(key, r, r.err)
 	}
-	if err != nil {
-		return true, s.refuse(key, n, err)
-	}
-	if last && !s.due(t) {
-		return false, nil
-	}
-	if t.Open {
-		// From here on no event is added to this file, so that it may be removed.
-		if err := s.Close(ctx, t.Session, client.TurnEnd); err != nil {
-			return false, err
-		}
-		if t, err = readTurn(path); err != nil {
-			return false, err
-		}
-	}
-	if len(t.Events) > 0 {
-		res, err := svc.Append(ctx, client.AppendRequest{Session: t.Session, Cwd: t.Cwd, Events: t.Events})
-		if err != nil {
-			if client.ClassOf(err) == client.Permanent {
-				return true, s.refuse(key, n, err)
+	path := s.file(key, r.number)
+	if r.Open {
+		// An abandoned turn: from here on no event is added to its file, so that it
+		// may be removed.
+		err := s.locked(ctx, key, func() error {
+			t, err := readTurn(path)
+			if err != nil {
+				return err
 			}
-			return false, err
+			r.Turn = t
+			return s.close(key, r, client.TurnEnd)
+		})
+		if err != nil {
+			return err
 		}
-		for _, e := range t.Events {
+	}
+	if len(r.Events) > 0 {
+		res, err := svc.Append(ctx, client.AppendRequest{Session: r.Session, Cwd: r.Cwd, Events: r.Events})
+		if client.ClassOf(err) == client.Permanent {
+			return s.refuse(key, r, err)
+		}
+		if err != nil {
+			return err
+		}
+		for _, e := range r.Events {
 			if !slices.Contains(res.EventIDs, e.ID) {
-				return false, &client.Error{Reason: "the service did not confirm every event"}
+				return &client.Error{Reason: "the service did not confirm every event"}
 			}
 		}
 	}
 	crashPoint("deliver.appended")
-	if t.Flush != "" {
-		// A flush that fails is asked for again by the next one of the session.
-		if _, err := svc.Flush(ctx, client.FlushRequest{Session: t.Session, Reason: t.Flush}); err != nil && client.ClassOf(err) != client.Permanent {
-			return false, err
-		}
+	_, err := svc.Flush(ctx, client.FlushRequest{Session: r.Session, Reason: cmp.Or(r.Flush, client.TurnEnd)})
+	if err != nil && client.ClassOf(err) != client.Permanent {
+		return err
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return false, err
+		return err
 	}
 	crashPoint("deliver.removed")
-	return true, nil
+	return nil
 }
 
 // refuse moves a record to quarantine.
-func (s Spool) refuse(key client.SessionKey, n int, reason error) error {
-	from := s.file(key, n)
+func (s Spool) refuse(key client.SessionKey, r record, reason error) error {
+	from := s.file(key, r.number)
 	dir := s.quarantine(key)
 	if err := durable.MkdirAll(dir); err != nil {
 		return err
@@ -139,15 +136,15 @@ func (s Spool) refuse(key client.SessionKey, n int, reason error) error {
 		to = taken[len(taken)-1] + 1
 	}
 	path := filepath.Join(dir, fmt.Sprintf("%08d.json", to))
-	if t, err := readTurn(from); err == nil {
-		t.Open = false
-		t.Reason = reason.Error()
-		if err := s.write(path, t); err != nil {
-			return err
-		}
-		return os.Remove(from)
+	if r.err != nil {
+		return os.Rename(from, path)
 	}
-	return os.Rename(from, path)
+	r.Open = false
+	r.Reason = reason.Error()
+	if err := s.write(path, r.Turn); err != nil {
+		return err
+	}
+	return os.Remove(from)
 }
 
 // sweep removes the folder of a session that has nothing pending, with what
@@ -217,17 +214,18 @@ func (s Spool) List() ([]Entry, error) {
 			}
 			for _, n := range numbers {
 				path := filepath.Join(dir, fmt.Sprintf("%08d.json", n))
-				e := Entry{Key: key, Number: n, Quarantined: q}
-				if st, err := os.Stat(path); err == nil {
-					e.Bytes = st.Size()
+				st, err := os.Stat(path)
+				if errors.Is(err, fs.ErrNotExist) {
+					continue
 				}
+				if err != nil {
+					return nil, err
+				}
+				e := Entry{Key: key, Number: n, Quarantined: q, Bytes: st.Size()}
 				if e.Turn, err = readTurn(path); err != nil {
-					if errors.Is(err, fs.ErrNotExist) {
-						continue
-					}
 					e.Damage = err.Error()
 				}
-				e.Running = e.Damage == "" && !s.due(e.Turn)
+				e.Running = !s.due(record{e.Turn, n, err})
 				out = append(out, e)
 			}
 		}

@@ -37,6 +37,10 @@ const version = 1
 // delivered as it is.
 const OpenFor = time.Hour
 
+// provisionalFor is the same for a turn whose id is not known yet: delivered too
+// early it would be stored twice.
+const provisionalFor = 24 * time.Hour
+
 // Grace is how long a hook may take to deliver what it has put; after that
 // somebody else should.
 const Grace = 5 * time.Second
@@ -45,13 +49,16 @@ const Grace = 5 * time.Second
 type Turn struct {
 	Version int `json:"version"`
 	client.Session
-	Turn      client.TurnID      `json:"turn_id,omitempty"`
-	Cwd       string             `json:"cwd,omitempty"`
-	Events    []client.Event     `json:"events"`          // may be empty: then only the flush counts
-	Open      bool               `json:"open,omitempty"`  // more may come
-	Flush     client.FlushReason `json:"flush,omitempty"` // asked of the service after delivery
-	UpdatedAt time.Time          `json:"updated_at"`
-	Reason    string             `json:"reason,omitempty"` // in quarantine: why
+	Turn   client.TurnID  `json:"turn_id,omitempty"`
+	Cwd    string         `json:"cwd,omitempty"`
+	Events []client.Event `json:"events"`         // may be empty: then only the flush counts
+	Open   bool           `json:"open,omitempty"` // more may come
+	// Provisional marks an open turn whose real id and text the host's log will
+	// tell: see Settle.
+	Provisional bool               `json:"provisional,omitempty"`
+	Flush       client.FlushReason `json:"flush,omitempty"` // asked of the service after delivery
+	UpdatedAt   time.Time          `json:"updated_at"`
+	Reason      string             `json:"reason,omitempty"` // in quarantine: why
 }
 
 // Spool is a spool in a folder.
@@ -78,23 +85,65 @@ func (s Spool) locked(ctx context.Context, key client.SessionKey, f func() error
 	return f()
 }
 
-// Put makes a turn durable. If the session's open record is of the same turn,
-// the events are added to it; an open record of another turn is closed first,
-// as it will get no more events. Version and UpdatedAt are filled in.
+// record is a turn with its number. One that cannot be read has only that and an
+// error.
+type record struct {
+	Turn
+	number int
+	err    error
+}
+
+// load reads the pending records of a session, oldest first. There is seldom
+// more than one.
+func (s Spool) load(key client.SessionKey) ([]record, error) {
+	numbers, err := numbers(s.pending(key))
+	if err != nil {
+		return nil, err
+	}
+	var out []record
+	for _, n := range numbers {
+		t, err := readTurn(s.file(key, n))
+		if !errors.Is(err, fs.ErrNotExist) {
+			out = append(out, record{t, n, err})
+		}
+	}
+	return out, nil
+}
+
+// next is the number after the last of the records.
+func next(records []record) int {
+	if len(records) == 0 {
+		return 1
+	}
+	return records[len(records)-1].number + 1
+}
+
+// Put makes a turn durable. If a record of the same turn is open, the events
+// that it lacks are added to it; other open records are closed first, as they
+// will get no more events. Provisional records stand apart: they are not closed,
+// and one that says the same already is not doubled. Version and UpdatedAt are
+// filled in.
 func (s Spool) Put(ctx context.Context, t Turn) error {
 	key := t.Key()
 	return s.locked(ctx, key, func() error {
-		last, prev, err := s.last(key)
+		records, err := s.load(key)
 		if err != nil {
 			return err
 		}
-		number := last + 1
-		if prev.Open && prev.Turn == t.Turn {
-			number = last
-			t.Events = append(prev.Events, t.Events...)
-		} else if prev.Open {
-			if err := s.write(s.file(key, last), s.closed(prev, client.TurnEnd)); err != nil {
-				return err
+		number := next(records)
+		for _, r := range records {
+			switch {
+			case !r.Open:
+			case r.Provisional && t.Provisional && slices.EqualFunc(r.Events, t.Events, sameContent):
+				return nil
+			case r.Provisional || t.Provisional:
+			case r.Turn.Turn == t.Turn:
+				number = r.number
+				t.Events = merged(r.Events, t.Events)
+			default:
+				if err := s.close(key, r, client.TurnEnd); err != nil {
+					return err
+				}
 			}
 		}
 		if len(t.Events) == 0 && !forced(t.Flush) {
@@ -105,23 +154,86 @@ func (s Spool) Put(ctx context.Context, t Turn) error {
 	})
 }
 
-// Close ends the session's open turn, if there is one: it will get no more
-// events. A flush before a compaction or at the end of the session is asked for
-// even if no turn was open.
-func (s Spool) Close(ctx context.Context, session client.Session, flush client.FlushReason) error {
+// merged appends the events that are not there yet.
+func merged(have, more []client.Event) []client.Event {
+	for _, e := range more {
+		if !slices.ContainsFunc(have, func(h client.Event) bool { return h.ID == e.ID }) {
+			have = append(have, e)
+		}
+	}
+	return have
+}
+
+func sameContent(a, b client.Event) bool { return a.Content == b.Content }
+
+// Settle drops the session's provisional turns whose text is among those that
+// the host's log has told by now, under their real ids.
+func (s Spool) Settle(ctx context.Context, session client.Session, told func(text string) bool) error {
+	return s.eachProvisional(ctx, session, func(key client.SessionKey, r record) error {
+		if slices.ContainsFunc(r.Events, func(e client.Event) bool { return !told(e.Content) }) {
+			return nil
+		}
+		return os.Remove(s.file(key, r.number))
+	})
+}
+
+// Abandon closes the session's provisional turns, which the host's log will not
+// tell any more, but the one that has just begun with a text.
+func (s Spool) Abandon(ctx context.Context, session client.Session, begun string) error {
+	return s.eachProvisional(ctx, session, func(key client.SessionKey, r record) error {
+		if slices.ContainsFunc(r.Events, func(e client.Event) bool { return e.Content == begun }) {
+			return nil
+		}
+		return s.close(key, r, client.TurnEnd)
+	})
+}
+
+func (s Spool) eachProvisional(ctx context.Context, session client.Session, do func(client.SessionKey, record) error) error {
 	key := session.Key()
 	return s.locked(ctx, key, func() error {
-		last, prev, err := s.last(key)
-		switch {
-		case err != nil:
+		records, err := s.load(key)
+		if err != nil {
 			return err
-		case prev.Open:
-			return s.write(s.file(key, last), s.closed(prev, flush))
-		case forced(flush):
-			return s.write(s.file(key, last+1), Turn{Session: session, Flush: flush, UpdatedAt: s.Now()})
+		}
+		for _, r := range records {
+			if r.Open && r.Provisional {
+				if err := do(key, r); err != nil {
+					return err
+				}
+			}
 		}
 		return nil
 	})
+}
+
+// Close ends the session's open turn, if there is one: it will get no more
+// events; a provisional one only at the end of the session. A flush before a compaction or at the
+// end of the session is asked for even if no turn was open.
+func (s Spool) Close(ctx context.Context, session client.Session, flush client.FlushReason) error {
+	key := session.Key()
+	return s.locked(ctx, key, func() error {
+		records, err := s.load(key)
+		if err != nil {
+			return err
+		}
+		for _, r := range records {
+			if r.Open && (!r.Provisional || flush == client.SessionEnd) {
+				return s.close(key, r, flush)
+			}
+		}
+		if !forced(flush) {
+			return nil
+		}
+		return s.write(s.file(key, next(records)), Turn{Session: session, Flush: flush, UpdatedAt: s.Now()})
+	})
+}
+
+// close marks a record as complete.
+func (s Spool) close(key client.SessionKey, r record, flush client.FlushReason) error {
+	r.Open, r.Provisional = false, false
+	r.Flush = flush
+	r.UpdatedAt = s.Now()
+	return s.write(s.file(key, r.number), r.Turn)
 }
 
 // forced tells the flushes that are worth a record of their own.
@@ -129,52 +241,34 @@ func forced(r client.FlushReason) bool { return r != "" && r != client.TurnEnd }
 
 // Unfinished returns the session's open turn.
 func (s Spool) Unfinished(session client.Session) (Turn, bool) {
-	_, t, err := s.last(session.Key())
-	return t, err == nil && t.Open
-}
-
-// last returns the session's newest record and its number, 0 if it has none. A
-// record that cannot be read is returned as an empty one: it is not open.
-func (s Spool) last(key client.SessionKey) (int, Turn, error) {
-	numbers, err := numbers(s.pending(key))
-	if err != nil || len(numbers) == 0 {
-		return 0, Turn{}, err
+	records, err := s.load(session.Key())
+	for _, r := range records {
+		if r.Open && !r.Provisional {
+			return r.Turn, err == nil
+		}
 	}
-	n := numbers[len(numbers)-1]
-	t, err := readTurn(s.file(key, n))
-	if err != nil {
-		return n, Turn{}, nil
-	}
-	return n, t, nil
-}
-
-func (s Spool) closed(t Turn, flush client.FlushReason) Turn {
-	t.Open = false
-	t.Flush = flush
-	t.UpdatedAt = s.Now()
-	return t
+	return Turn{}, false
 }
 
 // due tells whether a record is to be delivered: its turn has ended, or will not
-// end any more.
-func (s Spool) due(t Turn) bool {
-	age := s.Now().Sub(t.UpdatedAt)
-	return !t.Open || age < 0 || age >= OpenFor
+// end any more, or it cannot be read and must get out of the way.
+func (s Spool) due(r record) bool {
+	limit := OpenFor
+	if r.Provisional {
+		limit = provisionalFor
+	}
+	age := s.Now().Sub(r.UpdatedAt)
+	return r.err != nil || !r.Open || age < 0 || age >= limit
 }
 
 // Due tells whether a session has anything to deliver that has been waiting for
 // at least the given time: what is younger may be on its way already.
 func (s Spool) Due(key client.SessionKey, waited time.Duration) bool {
-	numbers, err := numbers(s.pending(key))
-	if err != nil || len(numbers) == 0 {
-		return false
-	}
-	t, err := readTurn(s.file(key, numbers[len(numbers)-1]))
-	if err != nil {
-		return true
-	}
-	age := s.Now().Sub(t.UpdatedAt)
-	return (len(numbers) > 1 || s.due(t)) && (age < 0 || age >= waited)
+	records, err := s.load(key)
+	return err == nil && slices.ContainsFunc(records, func(r record) bool {
+		age := s.Now().Sub(r.UpdatedAt)
+		return s.due(r) && (age < 0 || age >= waited)
+	})
 }
 
 func (s Spool) file(key client.SessionKey, n int) string {

@@ -40,6 +40,7 @@ type Session struct {
 	Prompts   int           `json:"prompts,omitempty"` // user messages of Turn
 	Replies   int           `json:"replies,omitempty"` // assistant messages of Turn
 	LastReply string        `json:"last_reply,omitempty"`
+	Cursor    string        `json:"cursor,omitempty"` // up to where the host's log was read
 	Asked     string        `json:"asked,omitempty"` // what the running turn is about, to recall it again after a compaction
 	Shown     []string      `json:"shown,omitempty"` // ids of memories in the session's context
 	Seen      []Sighting    `json:"seen,omitempty"`
@@ -79,6 +80,9 @@ type Store struct {
 	Dir string
 	Now func() time.Time
 }
+
+// Get returns the state of a session as it is now.
+func (s Store) Get(session client.Session) Session { return s.load(s.path(session), session) }
 
 // Update changes the state of a session under its lock. Nothing is saved if
 // change returns an error.

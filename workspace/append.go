@@ -83,7 +83,7 @@ func (w *Workspace) Append(ctx context.Context, req client.AppendRequest) (clien
 	}
 	// The events are safe now. An index that cannot be written catches up later.
 	if indexed {
-		_ = w.use(ctx, func(x *index) error { return w.indexFile(ctx, x, d.path) })
+		_ = w.use(ctx, func(x *index) error { return w.indexFiles(ctx, x, d.path) })
 	}
 	crashPoint("append.indexed")
 	return res, nil
@@ -269,7 +269,7 @@ func (w *Workspace) held(ctx context.Context, d *dialogFile, ids []client.EventI
 		const state = "SELECT id, mtime, cursor, events FROM files WHERE path=?"
 		err := x.db.QueryRowContext(ctx, state, d.path).Scan(&id, &mtime, &cursor, &total)
 		if err != nil || mtime != st.ModTime().UnixNano() || cursor != d.size {
-			if err := w.indexFile(ctx, x, d.path); err != nil {
+			if err := w.indexFiles(ctx, x, d.path); err != nil {
 				return err
 			}
 			if err := x.db.QueryRowContext(ctx, state, d.path).Scan(&id, &mtime, &cursor, &total); err != nil {

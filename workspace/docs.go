@@ -31,40 +31,55 @@ func idHash(id string) int64 {
 	return int64(binary.LittleEndian.Uint64(sum[:8]))
 }
 
-// indexFile brings the docs of one file up to date.
-func (w *Workspace) indexFile(ctx context.Context, x *index, name string) error {
-	f, err := os.Open(w.abs(name))
-	if errors.Is(err, fs.ErrNotExist) {
-		return x.write(ctx, func(t *tx) error { return t.forget(name) })
-	}
-	if err != nil {
-		return nil // not ours to read; the fingerprint will ask again
-	}
-	defer f.Close()
-	for done := false; !done; {
+// indexFiles brings the docs of files up to date. A transaction takes many small
+// files, because each leaves the full-text index a segment to merge: 100,000
+// turns in 5,000 files take 25 s with a transaction for each.
+func (w *Workspace) indexFiles(ctx context.Context, x *index, names ...string) error {
+	for len(names) > 0 {
+		n := 0
 		err := x.write(ctx, func(t *tx) error {
-			r, err := t.load(name)
-			if err != nil {
-				return err
+			room := int64(indexBatch)
+			for n = 0; n < len(names) && room > 0; n++ {
+				done, err := w.indexFile(t, names[n], &room)
+				if err != nil || !done {
+					return err
+				}
 			}
-			if strings.HasSuffix(name, ".jsonl") {
-				done, err = w.indexDialog(t, f, r)
-			} else {
-				done, err = true, w.indexNote(t, f, r)
-			}
-			return err
+			return nil
 		})
 		if err != nil {
 			return err
 		}
+		names = names[n:]
 	}
 	return nil
 }
 
-// indexDialog indexes what a dialog file has gained since the cursor, at most
-// one batch, and reports whether that was all. A file that was not just
+// indexFile indexes one file as far as there is room, which it lessens by what it
+// has taken, and reports whether that was all.
+func (w *Workspace) indexFile(t *tx, name string, room *int64) (done bool, err error) {
+	f, err := os.Open(w.abs(name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return true, t.forget(name)
+	}
+	if err != nil {
+		return true, nil // not ours to read; the fingerprint will ask again
+	}
+	defer f.Close()
+	r, err := t.load(name)
+	if err != nil {
+		return false, err
+	}
+	if strings.HasSuffix(name, ".jsonl") {
+		return w.indexDialog(t, f, r, room)
+	}
+	return true, w.indexNote(t, f, r, room)
+}
+
+// indexDialog indexes what a dialog file has gained since the cursor, as far as
+// there is room, and reports whether that was all. A file that was not just
 // appended to is indexed from its start.
-func (w *Workspace) indexDialog(t *tx, f *os.File, r *record) (done bool, err error) {
+func (w *Workspace) indexDialog(t *tx, f *os.File, r *record, room *int64) (done bool, err error) {
 	st, err := f.Stat()
 	if err != nil {
 		return false, err
@@ -88,7 +103,7 @@ func (w *Workspace) indexDialog(t *tx, f *os.File, r *record) (done bool, err er
 		if err = b.add(line, off); err != nil {
 			return false
 		}
-		done = next-start < indexBatch
+		done = next-start < *room
 		return done
 	})
 	if err != nil {
@@ -97,6 +112,7 @@ func (w *Workspace) indexDialog(t *tx, f *os.File, r *record) (done bool, err er
 	if err := b.store(); err != nil {
 		return false, err
 	}
+	*room -= end - start
 	r.cursor, r.tail = end, tailHash(f, end)
 	r.size, r.mtime = size, mtime
 	if !done {
@@ -334,7 +350,7 @@ func termList(text string) string {
 }
 
 // indexNote indexes a note from its start; notes are small and seldom change.
-func (w *Workspace) indexNote(t *tx, f *os.File, r *record) error {
+func (w *Workspace) indexNote(t *tx, f *os.File, r *record, room *int64) error {
 	st, err := f.Stat()
 	if err != nil {
 		return err
@@ -346,6 +362,7 @@ func (w *Workspace) indexNote(t *tx, f *os.File, r *record) error {
 	if err != nil {
 		return err
 	}
+	*room -= int64(len(text))
 	fm, body := parseFrontMatter(string(text))
 	r.size, r.mtime, r.cursor = st.Size(), st.ModTime().UnixNano(), st.Size()
 	r.kind = note

@@ -239,7 +239,7 @@ func TestModes(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, dir := range []string{"session", "daily", "metadata"} {
-		filepath.WalkDir(w.abs(dir), func(path string, d os.DirEntry, err error) error {
+		filepath.WalkDir(w.abs(dir), func(path string, d os.DirEntry, _ error) error {
 			st, err := d.Info()
 			if err != nil {
 				t.Error(err)
@@ -313,6 +313,8 @@ this is no row
 	write(dialogFile, grown)
 	find("marmot", 0)
 	find("wombat", 1)
+	write(dialogFile, strings.Replace(grown, "Osprey leaves", "Falcon leaves", 1)) // of the same size, with the same end
+	find("falcon", 1)
 	write(dialogFile, grown+grown) // someone stored each row twice
 	if items := find("wombat", 1); len(items) == 1 && strings.Count(items[0].Snippet, "wombat") != 1 {
 		t.Errorf("item: %+v", items[0])
@@ -392,6 +394,13 @@ func TestGlance(t *testing.T) {
 	}
 	settle()
 	glance(true)
+	later := time.Now().Add(time.Hour)
+	if err := os.Chtimes(w.abs("digest"), later, later); err != nil {
+		t.Fatal(err)
+	}
+	mustStats(t, w)
+	glance(false) // so new that a change after it may not show
+	settle()
 	mustAppend(t, w, testSession("s1"), testTurn(9, "our own appends", "are known")...)
 	glance(true)
 	writeFile(t, w, "digest/b.md", "The badger digs.\n")
@@ -485,4 +494,39 @@ func TestTornLine(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestLongDialogIsIndexedInBatches(t *testing.T) {
+	t.Parallel()
+	w := openAt(t, t.TempDir(), noon)
+	s := testSession("s0")
+	var events []client.Event
+	const turns = 40
+	for n := range turns {
+		events = append(events, testTurn(n, fmt.Sprint("question ", n), strings.Repeat(fmt.Sprintf("word%d ", n), 10_000))...)
+	}
+	mustAppend(t, w, s, events...)
+	w.Close()
+	os.RemoveAll(w.abs(privateDir))
+	ctx := context.Background()
+	done := true
+	err := w.use(ctx, func(x *index) error {
+		return x.write(ctx, func(tx *tx) error {
+			room := int64(indexBatch)
+			var err error
+			done, err = w.indexFile(tx, dialogPath(s), &room)
+			return err
+		})
+	})
+	if err != nil || done {
+		t.Fatalf("the first batch: done %v, %v", done, err)
+	}
+	// Someone ran out of time after the first batch; the next goes on.
+	if items := mustRecall(t, w, fmt.Sprint("word", turns-1)); len(items) != 1 {
+		t.Errorf("items: %+v", items)
+	}
+	if st := mustStats(t, w); st.Turns != turns {
+		t.Errorf("stats: %+v", st)
+	}
+	wantFingerprint(t, w)
 }

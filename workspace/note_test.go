@@ -254,6 +254,7 @@ func TestRemember(t *testing.T) {
 		return n
 	}
 	first := remember("Editor: Settings!", "I like tabs.")
+	wantListed(t, w, "2026-11-30", 1)
 	if first.Path != "daily/2026-11-30/editor-settings.md" || !first.Created || first.Name != "editor-settings" || first.Date != "2026-11-30" {
 		t.Errorf("note: %+v", first)
 	}

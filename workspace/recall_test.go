@@ -30,7 +30,7 @@ func TestRecallRelevance(t *testing.T) {
 		/* 2 */ "How do we run the database migrations? | With `make migrate`; staging first, then production.",
 		/* 3 */ "I get error[E0382]: borrow of moved value in src/auth/session.rs | Clone the token before it is moved.",
 		/* 4 */ "What did we decide about logging? | We use slog with JSON output, never fmt.Println.",
-		/* 5 */ "项目评审什么时候开？ | 项目评审安排在每周四下午三点。",
+		/* 5 */ "项目评审什么时候开？ | 项目评审安排在每周四下午三点，是的。",
 		/* 6 */ "デプロイの手順を教えて | まずステージング環境にデプロイしてください。",
 		/* 7 */ "배포는 언제 하나요? | 배포는 매주 금요일에 합니다.",
 		/* 8 */ "Add a getUserName method to the profile service. | Added get_user_name to profile_service.py.",
@@ -69,6 +69,7 @@ func TestRecallRelevance(t *testing.T) {
 		{"write a python script that downloads images from a website and resizes them to thumbnails", -1},
 		{"good morning, what shall we do today?", -1},
 		{"继续", -1},
+		{"是的", -1},
 		{"请帮我写一个排序算法", -1},
 		{"continue", -1},
 		{strings.Repeat("The quick brown fox jumps over the lazy dog near the river bank. ", 30) + "build", -1},
@@ -116,6 +117,12 @@ func TestRecallRanks(t *testing.T) {
 		if items := mustRecall(t, w, "pangolin"); items[0].Score <= items[1].Score {
 			t.Errorf("age costs nothing: %+v", items)
 		}
+	})
+	t.Run("the short first", func(t *testing.T) {
+		w := openAt(t, t.TempDir(), noon)
+		add(t, w, "long", "", "The pangolin was seen. "+strings.Repeat("Much else was said that day. ", 2000), noon.Add(-time.Hour))
+		add(t, w, "short", "", "The pangolin sleeps in a burrow, says Bob.", noon.Add(-2*time.Hour))
+		order(t, w, client.RecallRequest{Query: "pangolin"}, "short", "long")
 	})
 	t.Run("the same project first", func(t *testing.T) {
 		w := openAt(t, t.TempDir(), noon)

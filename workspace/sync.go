@@ -217,10 +217,9 @@ func (w *Workspace) syncFiles(ctx context.Context, x *index, files []found) erro
 	// Oldest first: the newest docs get the highest ids, and posting lists are
 	// read from their end.
 	slices.SortFunc(stale, func(a, b found) int { return cmp.Compare(a.mtime, b.mtime) })
-	for _, f := range stale {
-		if err := w.indexFile(ctx, x, f.path); err != nil {
-			return err
-		}
+	names := make([]string, len(stale))
+	for i, f := range stale {
+		names[i] = f.path
 	}
-	return nil
+	return w.indexFiles(ctx, x, names...)
 }

@@ -1,0 +1,394 @@
+package hooks
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/agentscope-ai/reme-hook/client"
+	"github.com/agentscope-ai/reme-hook/internal/redact"
+	"github.com/agentscope-ai/reme-hook/spool"
+	"github.com/agentscope-ai/reme-hook/state"
+)
+
+const (
+	// lockWait bounds the wait for another hook of the same session.
+	lockWait = time.Second
+	// deliverWait bounds a delivery on the agent's time.
+	deliverWait = 400 * time.Millisecond
+	// maxAsked bounds the prompt text that is used as a query, in bytes.
+	maxAsked = 4 << 10
+	// maxShown bounds the list of memories that a session was shown.
+	maxShown = 500
+)
+
+// call is one event on its way through the pipeline.
+type call struct {
+	*Runner
+	ctx         context.Context
+	host        *Adapter
+	ev          Event
+	log         *slog.Logger
+	fingerprint string
+}
+
+// errRepeated ends the handling of an event that another registration of the
+// same hook has handled.
+var errRepeated = errors.New("handled already")
+
+// recoverPanic is deferred by every goroutine: a panic would end the process with
+// status 2, which blocks the agent.
+func (c *call) recoverPanic() {
+	if recover() != nil {
+		c.log.Error("panic", "where", panicSite())
+	}
+}
+
+func (c *call) handle() Outcome {
+	if c.ev.Kind == PreToolUse {
+		return c.guardPaths()
+	}
+	if c.ev.Subagent {
+		return Outcome{}
+	}
+	switch c.ev.Kind {
+	case SessionStart:
+		return c.sessionStart()
+	case Prompt:
+		return c.prompt()
+	case TurnEnd:
+		c.turnEnd()
+	case Interrupt:
+		c.endTurn(client.TurnEnd)
+	case PreCompact:
+		c.endTurn(client.PreCompact)
+	case SessionEnd:
+		c.endTurn(client.SessionEnd)
+	}
+	return Outcome{}
+}
+
+// guardPaths refuses a file tool the addresses that recalled memories carry,
+// and tells the model what opens them.
+func (c *call) guardPaths() Outcome {
+	for _, path := range c.ev.Paths {
+		if strings.HasPrefix(strings.TrimSpace(path), "reme://") {
+			return Outcome{Deny: "reme:// addresses are memories, not files. Read this one with the shell command: reme-hook show '" +
+				strings.ReplaceAll(strings.TrimSpace(path), "'", "") + "'"}
+		}
+	}
+	return Outcome{}
+}
+
+func (c *call) sessionStart() Outcome {
+	var asked string
+	var shown []string
+	err := c.update(func(s *state.Session) error {
+		if s.Repeated(c.fingerprint, c.Now()) {
+			return errRepeated
+		}
+		if c.ev.ContextLost {
+			s.Shown = nil
+		}
+		if c.ev.Compacted && s.Running {
+			asked = s.Asked
+		}
+		shown = s.Shown
+		c.takeLog(s)
+		return nil
+	})
+	c.pokeIfPending()
+	if err != nil || asked == "" {
+		return Outcome{}
+	}
+	// The compaction took the memories of the turn that goes on.
+	return c.show(c.recall(asked, shown))
+}
+
+func (c *call) prompt() Outcome {
+	text := c.host.clean(c.ev.Prompt)
+	if text == "" || c.host.machineMade(c.ev.Prompt) {
+		return Outcome{}
+	}
+	var recalled <-chan client.RecallResult
+	err := c.update(func(s *state.Session) error {
+		if s.Repeated(c.fingerprint, c.Now()) {
+			return errRepeated
+		}
+		idle := c.takeLog(s)
+		turn := c.ev.Turn
+		if turn == "" {
+			if !s.Running || c.host.ReadLog != nil {
+				s.Ordinal++
+			}
+			turn = ordinal(s)
+		}
+		s.Begin(turn)
+		s.Running = true
+		if text == redact.Private {
+			s.Private = true
+			return nil
+		}
+		s.Prompts = max(s.Prompts, c.spooled(turn, client.User)) + 1
+		if worthRecalling(text) {
+			s.Asked = strings.ToValidUTF8(text[:min(len(text), maxAsked)], "")
+			// Meanwhile the prompt goes to the disk.
+			recalled = c.recall(s.Asked, slices.Clone(s.Shown))
+		}
+		if !c.Config.Capture {
+			return nil
+		}
+		c.keep(spool.Turn{Turn: turn, Open: true, Provisional: c.host.ReadLog != nil, Events: []client.Event{c.event(client.NewEventID(turn, client.User, s.Prompts), client.User, text)}})
+		if idle {
+			if err := c.Spool.Abandon(c.ctx, c.ev.Session, text); err != nil {
+				c.log.Error("spool", "err", err)
+			}
+		}
+		return nil
+	})
+	if errors.Is(err, errRepeated) {
+		return Outcome{}
+	}
+	return c.show(recalled)
+}
+
+// recall asks the service in the background. The channel yields one answer; an
+// empty one if there is none in time.
+func (c *call) recall(query string, shown []string) <-chan client.RecallResult {
+	answer := make(chan client.RecallResult, 1)
+	if !c.Config.Recall {
+		close(answer)
+		return answer
+	}
+	go func() {
+		defer close(answer)
+		defer c.recoverPanic()
+		start := c.Now()
+		ctx, cancel := context.WithTimeout(c.ctx, c.Config.RecallTimeout)
+		defer cancel()
+		svc, err := c.Service()
+		if err != nil {
+			c.log.Error("open service", "err", err)
+			return
+		}
+		res, err := svc.Recall(ctx, client.RecallRequest{
+			Query: query, Limit: c.Config.RecallLimit, MaxChars: c.Config.RecallMaxChars, Purpose: client.ForPrompt,
+			Host: c.ev.Session.Host, ScopeID: c.ev.Session.Scope, Session: c.ev.Session.ID, Cwd: c.ev.Cwd, Exclude: shown,
+		})
+		took := c.Now().Sub(start).Milliseconds()
+		if err != nil {
+			c.log.Error("recall", "err", err, "ms", took)
+			return
+		}
+		c.log.Info("recall", "items", len(res.Items), "ms", took)
+		answer <- res
+	}()
+	return answer
+}
+
+// show makes the frame of what was recalled and remembers that the session has
+// seen it. A nil channel is no recall at all.
+func (c *call) show(recalled <-chan client.RecallResult) Outcome {
+	if recalled == nil {
+		return Outcome{}
+	}
+	var res client.RecallResult
+	select {
+	case res = <-recalled:
+	case <-time.After(c.Config.RecallTimeout): // for a service that does not heed its context
+		c.log.Error("recall", "err", "no answer in time")
+	}
+	text, ids := Frame(res, c.host.MaxContext, c.host.Size)
+	if text == "" {
+		return Outcome{}
+	}
+	c.update(func(s *state.Session) error {
+		s.Shown = append(s.Shown, ids...)
+		s.Shown = s.Shown[max(0, len(s.Shown)-maxShown):]
+		return nil
+	})
+	return Outcome{Context: text}
+}
+
+func (c *call) turnEnd() {
+	if c.host.ReadLog != nil {
+		c.awaitLog()
+		c.update(func(s *state.Session) error {
+			c.takeLog(s)
+			return nil
+		})
+		c.deliver()
+		return
+	}
+	text := c.host.clean(c.ev.Reply)
+	err := c.update(func(s *state.Session) error {
+		if s.Repeated(c.fingerprint, c.Now()) {
+			return errRepeated
+		}
+		turn := c.ev.Turn
+		if turn == "" {
+			turn = ordinal(s)
+		}
+		s.Begin(turn)
+		s.Running = false
+		if s.Private || !c.Config.Capture {
+			return nil
+		}
+		end := spool.Turn{Turn: turn, Flush: client.TurnEnd}
+		// A turn that another hook made go on ends again, sometimes with the same words.
+		if sum := digest(text); text != "" && sum != s.LastReply {
+			s.LastReply = sum
+			s.Replies++
+			end.Events = []client.Event{c.event(client.NewEventID(turn, client.Assistant, s.Replies), client.Assistant, text)}
+		}
+		c.keep(end)
+		return nil
+	})
+	if err == nil {
+		c.deliver()
+	}
+}
+
+// endTurn closes a turn that gets no answer, and flushes the session.
+func (c *call) endTurn(reason client.FlushReason) {
+	err := c.update(func(s *state.Session) error {
+		if s.Repeated(c.fingerprint, c.Now()) {
+			return errRepeated
+		}
+		s.Running = s.Running && c.ev.Kind == PreCompact
+		c.takeLog(s)
+		if !c.Config.Capture {
+			return nil
+		}
+		return c.Spool.Close(c.ctx, c.ev.Session, reason)
+	})
+	if err == nil {
+		c.deliver()
+	}
+}
+
+func (c *call) event(id client.EventID, role client.Role, text string) client.Event {
+	return client.Event{ID: id, Role: role, Content: text, CreatedAt: c.Now()}
+}
+
+// ordinal names a turn by its number in the session.
+func ordinal(s *state.Session) client.TurnID {
+	return client.TurnID(fmt.Sprintf("%06d", s.Ordinal))
+}
+
+func digest(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:8])
+}
+
+// spooled counts the messages of a role in the session's open turn, in case the
+// state was lost.
+func (c *call) spooled(turn client.TurnID, role client.Role) int {
+	t, ok := c.Spool.Unfinished(c.ev.Session)
+	n := 0
+	if ok && t.Turn == turn {
+		for _, e := range t.Events {
+			if e.Role == role {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// update changes the session's state. If the state cannot be kept (full or
+// read-only disk, a lock that is never freed), the change is made on an empty
+// one, so that the turn is kept all the same.
+func (c *call) update(change func(*state.Session) error) error {
+	ctx, cancel := context.WithTimeout(c.ctx, lockWait)
+	defer cancel()
+	var changed bool
+	var result error
+	err := c.State.Update(ctx, c.ev.Session, func(s *state.Session) error {
+		s.Event = c.ev.Name
+		changed = true
+		result = change(s)
+		return result
+	})
+	if result != nil {
+		return result
+	}
+	if err != nil {
+		c.log.Error("state", "err", err)
+		if !changed {
+			return change(&state.Session{Session: c.ev.Session})
+		}
+	}
+	return nil
+}
+
+// keep makes a turn durable, in the spool or, if that cannot be written, at
+// the service.
+func (c *call) keep(t spool.Turn) {
+	t.Session = c.ev.Session
+	t.Cwd = c.ev.Cwd
+	err := c.Spool.Put(c.ctx, t)
+	if err == nil {
+		return
+	}
+	c.log.Error("spool", "err", err)
+	if len(t.Events) == 0 {
+		return
+	}
+	svc, err := c.Service()
+	if err == nil {
+		_, err = svc.Append(c.ctx, client.AppendRequest{Session: t.Session, Cwd: t.Cwd, Events: t.Events})
+	}
+	if err != nil {
+		c.log.Error("turn lost: neither the spool nor the service took it", "err", err)
+	}
+}
+
+// deliver hands over the session's turns if that is quick, and leaves the rest
+// to the detached deliverer.
+func (c *call) deliver() {
+	if c.Backoff.Load().Waiting(c.Now()) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(c.ctx, deliverWait)
+	defer cancel()
+	svc, err := c.Service()
+	if err == nil {
+		err = c.Spool.Deliver(ctx, c.ev.Session.Key(), svc)
+	}
+	if err != nil && ctx.Err() != nil {
+		c.Poke()
+		return
+	}
+	if err != nil {
+		c.log.Error("deliver", "err", err, "class", client.ClassOf(err))
+	}
+	if err := c.Backoff.Record(err, c.Now()); err != nil {
+		c.log.Error("backoff", "err", err)
+	}
+	c.pokeIfPending()
+}
+
+// pokeIfPending starts the deliverer when other sessions have turns to deliver.
+func (c *call) pokeIfPending() {
+	if c.Backoff.Load().Waiting(c.Now()) {
+		return
+	}
+	keys, err := c.Spool.Pending()
+	if err != nil {
+		c.log.Error("spool", "err", err)
+		return
+	}
+	for _, key := range keys {
+		if key != c.ev.Session.Key() && c.Spool.Due(key, spool.Grace) {
+			c.Poke()
+			return
+		}
+	}
+}
