@@ -55,7 +55,7 @@ func newApp(now func() time.Time) *app {
 	}
 	a.config, a.values, a.problems = config.Load(a.configFile(), a.home, os.Getenv)
 	a.workspace = sync.OnceValues(func() (*workspace.Workspace, error) {
-		return workspace.Open(a.config.Workspace, workspace.Options{Now: a.now, Location: time.Local})
+		return workspace.Open(a.config.Workspace, workspace.Options{Now: a.now, Location: time.Local, Version: version})
 	})
 	return a
 }

@@ -10,15 +10,30 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/agentscope-ai/reme-hook/internal/crash"
 )
 
 var update = flag.Bool("update", false, "write what the scripts printed into their golden files")
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"reme-hook": func() { os.Exit(run(scriptClock)) },
+		"reme-hook": func() {
+			if at := os.Getenv(crashEnv); at != "" {
+				crash.Point = func(name string) {
+					if self, err := os.FindProcess(os.Getpid()); err == nil && name == at {
+						self.Kill()
+						select {}
+					}
+				}
+			}
+			os.Exit(run(scriptClock))
+		},
 	})
 }
+
+// crashEnv names the point at which the program kills itself.
+const crashEnv = "TEST_CRASH_AT"
 
 // scriptClock is the time that a script has set.
 func scriptClock() time.Time {

@@ -7,8 +7,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/agentscope-ai/reme-hook/client"
-	"github.com/agentscope-ai/reme-hook/workspace"
 )
+
+// version is set by the linker in a release.
+var version = "0.1.0-dev"
 
 func newVersionCommand(a *app) *cobra.Command {
 	return &cobra.Command{
@@ -17,7 +19,7 @@ func newVersionCommand(a *app) *cobra.Command {
 		GroupID: groupSetup,
 		Args:    args(cobra.NoArgs),
 		Run: func(*cobra.Command, []string) {
-			fmt.Fprintf(a.stdout, "reme-hook %s (agent contract %s, %s/%s)\n", workspace.Version, client.APIVersion, runtime.GOOS, runtime.GOARCH)
+			fmt.Fprintf(a.stdout, "reme-hook %s (agent contract %s, %s/%s)\n", version, client.APIVersion, runtime.GOOS, runtime.GOARCH)
 		},
 	}
 }

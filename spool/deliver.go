@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/agentscope-ai/reme-hook/client"
+	"github.com/agentscope-ai/reme-hook/internal/crash"
 	"github.com/agentscope-ai/reme-hook/internal/durable"
 )
 
@@ -108,7 +109,7 @@ func (s Spool) deliver(ctx context.Context, key client.SessionKey, r record, svc
 			}
 		}
 	}
-	crashPoint("deliver.appended")
+	crash.Point("deliver.appended")
 	_, err := svc.Flush(ctx, client.FlushRequest{Session: r.Session, Reason: cmp.Or(r.Flush, client.TurnEnd)})
 	if err != nil && client.ClassOf(err) != client.Permanent {
 		return err
@@ -116,7 +117,7 @@ func (s Spool) deliver(ctx context.Context, key client.SessionKey, r record, svc
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	crashPoint("deliver.removed")
+	crash.Point("deliver.removed")
 	return nil
 }
 

@@ -27,6 +27,7 @@ import (
 	"time"
 
 	"github.com/agentscope-ai/reme-hook/client"
+	"github.com/agentscope-ai/reme-hook/internal/crash"
 	"github.com/agentscope-ai/reme-hook/internal/durable"
 )
 
@@ -293,11 +294,11 @@ func (s Spool) write(path string, t Turn) error {
 			return err
 		}
 	}
-	crashPoint("put.begin")
+	crash.Point("put.begin")
 	if err := durable.WriteFile(path, append(data, '\n')); err != nil {
 		return err
 	}
-	crashPoint("put.written")
+	crash.Point("put.written")
 	return nil
 }
 
@@ -340,6 +341,3 @@ func numbers(dir string) ([]int, error) {
 	slices.Sort(out)
 	return out, nil
 }
-
-// crashPoint marks a place at which tests kill the process.
-var crashPoint = func(string) {}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/agentscope-ai/reme-hook/client"
+	"github.com/agentscope-ai/reme-hook/internal/crash"
 )
 
 // service keeps event ids in a file, so that it survives the death of a
@@ -280,7 +281,7 @@ func FuzzParseTurn(f *testing.F) {
 // accepted turn arrives once, in order, and nothing else is left.
 func TestCrash(t *testing.T) {
 	if point := os.Getenv("SPOOL_CRASH_AT"); point != "" {
-		crashPoint = func(at string) {
+		crash.Point = func(at string) {
 			if at == point {
 				if self, err := os.FindProcess(os.Getpid()); err == nil {
 					self.Kill()

@@ -41,8 +41,8 @@ type Session struct {
 	Replies   int           `json:"replies,omitempty"` // assistant messages of Turn
 	LastReply string        `json:"last_reply,omitempty"`
 	Cursor    string        `json:"cursor,omitempty"` // up to where the host's log was read
-	Asked     string        `json:"asked,omitempty"` // what the running turn is about, to recall it again after a compaction
-	Shown     []string      `json:"shown,omitempty"` // ids of memories in the session's context
+	Asked     string        `json:"asked,omitempty"`  // what the running turn is about, to recall it again after a compaction
+	Shown     []string      `json:"shown,omitempty"`  // ids of memories in the session's context
 	Seen      []Sighting    `json:"seen,omitempty"`
 	Event     string        `json:"event"` // the last one
 	UpdatedAt time.Time     `json:"updated_at"`

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/agentscope-ai/reme-hook/client"
+	"github.com/agentscope-ai/reme-hook/internal/crash"
 	"github.com/agentscope-ai/reme-hook/internal/durable"
 )
 
@@ -85,7 +86,7 @@ func (w *Workspace) Append(ctx context.Context, req client.AppendRequest) (clien
 	if indexed {
 		_ = w.use(ctx, func(x *index) error { return w.indexFiles(ctx, x, d.path) })
 	}
-	crashPoint("append.indexed")
+	crash.Point("append.indexed")
 	return res, nil
 }
 
@@ -175,7 +176,7 @@ func (w *Workspace) openDialog(path string, make bool) (*dialogFile, error) {
 		err = d.repair()
 	}
 	if err != nil {
-		d.Close()
+		_ = d.Close()
 		return nil, err
 	}
 	return d, nil
@@ -234,11 +235,11 @@ func (d *dialogFile) write(rows []byte) error {
 	if _, err := d.Write(rows); err != nil {
 		return errors.Join(err, d.Truncate(d.size))
 	}
-	crashPoint("append.written")
+	crash.Point("append.written")
 	if err := d.sync(); err != nil {
 		return err
 	}
-	crashPoint("append.synced")
+	crash.Point("append.synced")
 	return nil
 }
 

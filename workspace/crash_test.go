@@ -12,10 +12,10 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 
 	"github.com/agentscope-ai/reme-hook/client"
+	"github.com/agentscope-ai/reme-hook/internal/crash"
 )
 
 // The test binary runs itself as a hook would run: a process that appends and
@@ -41,9 +41,12 @@ func TestMain(m *testing.M) {
 
 func child() error {
 	if at := os.Getenv(childCrash); at != "" {
-		crashPoint = func(name string) {
+		crash.Point = func(name string) {
 			if name == at {
-				syscall.Kill(os.Getpid(), syscall.SIGKILL)
+				self, err := os.FindProcess(os.Getpid())
+				if err != nil || self.Kill() != nil {
+					panic("cannot kill myself")
+				}
 				select {}
 			}
 		}
@@ -98,6 +101,14 @@ func hook(t *testing.T, dir string, env ...string) *exec.Cmd {
 	return cmd
 }
 
+// wantKilled runs a hook that is to be killed and not to fail of itself.
+func wantKilled(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	if err := cmd.Run(); err == nil || cmd.Stderr.(*bytes.Buffer).Len() > 0 {
+		t.Fatalf("the hook was not killed: %v", err)
+	}
+}
+
 // wantRows checks that a dialog has exactly these turns, each once; of each turn
 // the question comes before the answer.
 func wantRows(t *testing.T, w *Workspace, s client.Session, turns ...int) {
@@ -143,10 +154,7 @@ func TestKilledAppend(t *testing.T) {
 					turns = append(turns, n)
 				}
 				first := childFirst + "=" + fmt.Sprint(before)
-				err := hook(t, w.dir, childAction+"=append", first, childCrash+"="+point).Run()
-				if err == nil || !strings.Contains(err.Error(), "killed") {
-					t.Fatalf("the hook was not killed: %v", err)
-				}
+				wantKilled(t, hook(t, w.dir, childAction+"=append", first, childCrash+"="+point))
 				// The host's next hook sends the turn again.
 				if err := hook(t, w.dir, childAction+"=append", first).Run(); err != nil {
 					t.Fatal(err)
@@ -169,7 +177,7 @@ func TestRecallAfterKilledAppend(t *testing.T) {
 	t.Parallel()
 	w := openAt(t, t.TempDir(), noon)
 	mustAppend(t, w, testSession("s0"), testTurn(0, "hello there", "general")...)
-	_ = hook(t, w.dir, childAction+"=append", childFirst+"=7", childCrash+"=append.synced").Run()
+	wantKilled(t, hook(t, w.dir, childAction+"=append", childFirst+"=7", childCrash+"=append.synced"))
 	if items := mustRecall(t, w, "question 7"); len(items) != 1 {
 		t.Errorf("items: %+v", items)
 	}
@@ -181,7 +189,7 @@ func TestKilledNote(t *testing.T) {
 			t.Parallel()
 			w := openAt(t, t.TempDir(), noon)
 			mustAppend(t, w, testSession("s0"), testTurn(0, "What is it?", "A pangolin.")...)
-			_ = hook(t, w.dir, childAction+"=flush", childCrash+"="+point).Run()
+			wantKilled(t, hook(t, w.dir, childAction+"=flush", childCrash+"="+point))
 			if err := hook(t, w.dir, childAction+"=flush").Run(); err != nil {
 				t.Fatal(err)
 			}
@@ -195,7 +203,7 @@ func TestKilledNote(t *testing.T) {
 		t.Parallel()
 		w := open(t, t.TempDir())
 		defer w.Close()
-		_ = hook(t, w.dir, childAction+"=remember", childCrash+"=remember.written").Run()
+		wantKilled(t, hook(t, w.dir, childAction+"=remember", childCrash+"=remember.written"))
 		if err := hook(t, w.dir, childAction+"=remember").Run(); err != nil {
 			t.Fatal(err)
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/agentscope-ai/reme-hook/client"
+	"github.com/agentscope-ai/reme-hook/internal/crash"
 )
 
 const (
@@ -76,7 +77,7 @@ func (w *Workspace) noteSession(ctx context.Context, key, path string) error {
 	if err := w.writeNotes(ctx, path); err != nil {
 		return err
 	}
-	crashPoint("note.listed")
+	crash.Point("note.listed")
 	_ = w.use(ctx, func(x *index) error {
 		return x.write(ctx, func(t *tx) error { return t.exec("DELETE FROM queue WHERE key=?", key) })
 	})

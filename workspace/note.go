@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/agentscope-ai/reme-hook/client"
+	"github.com/agentscope-ai/reme-hook/internal/crash"
 	"github.com/agentscope-ai/reme-hook/internal/durable"
 )
 
@@ -356,7 +357,7 @@ func (w *Workspace) writeDayNote(ctx context.Context, d *dayNote) error {
 	if err := w.putNote(dir+"/"+name+".md", text+"\n"+noteMark(d.last, text)); err != nil {
 		return err
 	}
-	crashPoint("note.written")
+	crash.Point("note.written")
 	return w.listNote(d.date, dir+"/"+name+".md", name, d.description())
 }
 

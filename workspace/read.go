@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/url"
 	"os"
 	"path"
 	"strings"
@@ -24,7 +25,7 @@ const maxReadText = 4 << 20
 // nor what is only of use to the machine. A bad path is a permanent
 // [*client.Error]; one that is not there also matches [fs.ErrNotExist].
 func (w *Workspace) Read(ctx context.Context, name string, start, end int) (string, error) {
-	name = strings.TrimPrefix(name, "reme://")
+	name, isURI := strings.CutPrefix(name, "reme://")
 	if i := strings.LastIndex(name, "#L"); i >= 0 {
 		var from, to int
 		n, _ := fmt.Sscanf(name[i:], "#L%d-L%d", &from, &to)
@@ -37,6 +38,9 @@ func (w *Workspace) Read(ctx context.Context, name string, start, end int) (stri
 				start, end = from, to
 			}
 		}
+	}
+	if plain, err := url.PathUnescape(name); isURI && err == nil {
+		name = plain
 	}
 	refuse := func(reason string, err error) error {
 		return &client.Error{Class: client.Permanent, Field: "path", Reason: reason, Err: err}

@@ -101,7 +101,9 @@ func (r *recall) run(ctx context.Context, x *index) error {
 	return nil
 }
 
-// describe fills in what the index knows of the hits.
+// describe fills in what the index knows of the hits. A generated note says what
+// the turns of its session say, in other words at best: it gets no path, and so
+// is not wanted, as long as they are there.
 func (r *recall) describe(ctx context.Context, x *index, hits []*hit) error {
 	ids := make([]int64, len(hits))
 	byID := make(map[int64]*hit, len(hits))
@@ -114,7 +116,8 @@ func (r *recall) describe(ctx context.Context, x *index, hits []*hit) error {
 		return err
 	}
 	rows, err := x.db.QueryContext(ctx, `SELECT d.id, d.turn, d.spans, d.at, d.cwd, f.path, f.kind, f.key, f.host, f.session
-		FROM json_each(?) j JOIN docs d ON d.id = j.value JOIN files f ON f.id = d.file`, string(list))
+		FROM json_each(?) j JOIN docs d ON d.id = j.value JOIN files f ON f.id = d.file
+		WHERE f.kind != ? OR NOT EXISTS (SELECT 1 FROM files o WHERE o.key = f.key AND o.kind = ?)`, string(list), generated, dialog)
 	if err != nil {
 		return err
 	}
@@ -163,7 +166,6 @@ const (
 	longFactor = 0.95
 	oldFactor  = 0.85 // of something very old
 	sameFactor = 1.15 // of the same project
-	noteFactor = 0.9  // of a generated note
 )
 
 func (r *recall) rank(hits []*hit) {
@@ -174,9 +176,6 @@ func (r *recall) rank(hits []*hit) {
 		h.score *= oldFactor + (1-oldFactor)*math.Exp2(-float64(age)/float64(halfLife))
 		if inProject(h.cwd, root) {
 			h.score *= sameFactor
-		}
-		if h.kind == generated {
-			h.score *= noteFactor
 		}
 		if n := h.bytes(); n > longDoc {
 			h.score *= math.Pow(longFactor, math.Log2(float64(n)/longDoc))
@@ -189,26 +188,16 @@ func (r *recall) rank(hits []*hit) {
 }
 
 // pick reads the best hits and drops what says the same as another: of near
-// copies the newest stays, in the place of the best; a generated note goes if a
-// turn of its session is there.
+// copies the newest stays, in the place of the best.
 func (r *recall) pick(ctx context.Context, hits []*hit) {
 	var bytes int64
 	limit := cmp.Or(r.req.Limit, defaultLimit)
-	sessions := map[string]bool{}
-	for _, h := range hits[:min(len(hits), max(maxRead, limit))] {
-		if h.kind == dialog {
-			sessions[h.key] = true
-		}
-	}
 	for i, h := range hits[:min(len(hits), max(maxRead, limit))] {
 		if len(r.hits) >= limit || bytes > maxReadBytes || ctx.Err() != nil {
 			r.more = len(hits) - i
 			break
 		}
 		bytes += h.bytes()
-		if h.kind == generated && sessions[h.key] {
-			continue
-		}
 		var ok bool
 		if h.doc, ok = r.w.readDoc(h); !ok {
 			continue // the file has changed since it was indexed

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/agentscope-ai/reme-hook/client"
+	"github.com/agentscope-ai/reme-hook/internal/crash"
 )
 
 // RememberRequest is what to keep.
@@ -85,7 +86,7 @@ func (w *Workspace) Remember(ctx context.Context, req RememberRequest) (Note, er
 	if err := w.putNote(n.Path, b.String()); err != nil {
 		return Note{}, storeError("write note", err)
 	}
-	crashPoint("remember.written")
+	crash.Point("remember.written")
 	return n, w.listed(n)
 }
 

@@ -71,10 +71,6 @@ type Workspace struct {
 
 var _ client.Service = (*Workspace)(nil)
 
-// crashPoint is called with a name at the moments where a crash is worst; tests
-// kill their process there.
-var crashPoint = func(string) {}
-
 // Open opens the workspace in dir. It is cheap: nothing is read or made before
 // it is needed.
 func Open(dir string, opts Options) (*Workspace, error) {

@@ -4,6 +4,9 @@
 package claudecode
 
 import (
+	"path/filepath"
+	"strings"
+
 	"github.com/agentscope-ai/reme-hook/client"
 	"github.com/agentscope-ai/reme-hook/hooks"
 )
@@ -43,15 +46,28 @@ func Adapter() *hooks.Adapter {
 
 func decode(kind hooks.Kind, p hooks.Payload) hooks.Event {
 	e := hooks.DecodeJSON(kind, p, turnID)
-	if kind == hooks.PreToolUse {
+	switch kind {
+	case hooks.PreToolUse:
 		input := p.Object("tool_input")
 		for _, key := range []string{"file_path", "path", "notebook_path", "pattern"} {
 			if s := input.String(key); s != "" {
-				e.Paths = append(e.Paths, s)
+				e.Paths = append(e.Paths, address(s))
 			}
 		}
+	case hooks.SessionStart:
+		// A compaction at the start of a turn keeps what was injected with its prompt.
+		e.Compacted = e.Compacted && answering(p.String("transcript_path"), e.Turn)
 	}
 	return e
+}
+
+// address restores a reme:// address that was made into an absolute path, as
+// Claude Code does before it tells a hook: /cwd/reme:/daily/x.md.
+func address(path string) string {
+	if _, rest, ok := strings.Cut(filepath.ToSlash(path), "/reme:/"); ok {
+		return "reme://" + strings.TrimLeft(rest, "/")
+	}
+	return path
 }
 
 // encode says nothing before a compaction: whatever stands on stdout then, even

@@ -199,12 +199,13 @@ func afterRemoval(at string, placed []install.Placed) string {
 	return fmt.Sprintf(":%s:%d:%d", parts[1], g, h)
 }
 
-// stateTable is a table [hooks.state."<key>"], or [hooks.state] itself with no
-// key, as offsets into the text.
+// stateTable is a table [hooks.state."<key>"], or [hooks.state] itself, as
+// offsets into the text.
 type stateTable struct {
 	key              string
-	start, end       int // from the line of its header to behind its last line
-	keyStart, keyEnd int // of the last name in its header, with its quotes
+	bare             bool // [hooks.state] itself
+	start, end       int  // from the line of its header to behind its last line
+	keyStart, keyEnd int  // of the last name in its header, with its quotes
 	empty            bool
 	plain            bool // nothing in it but what Codex writes
 }
@@ -231,9 +232,9 @@ func stateTables(text []byte) []stateTable {
 		if e.Kind == unstable.Table || e.Kind == unstable.ArrayTable {
 			inside = e.Kind == unstable.Table && (len(names) == 2 || len(names) == 3) && names[0] == "hooks" && names[1] == "state"
 			if inside {
-				t := stateTable{end: lineEnd(last.Offset), keyStart: int(last.Offset), keyEnd: int(last.Offset + last.Length), empty: true, plain: true}
+				t := stateTable{end: lineEnd(last.Offset), keyStart: int(last.Offset), keyEnd: int(last.Offset + last.Length), bare: len(names) == 2, empty: true, plain: true}
 				t.start = bytes.LastIndexByte(text[:t.keyStart], '\n') + 1
-				if len(names) == 3 {
+				if !t.bare {
 					t.key = names[2]
 				}
 				tables = append(tables, t)
@@ -260,21 +261,21 @@ func rewriteTables(text []byte, rename map[string]string, tidy bool) []byte {
 	tables := stateTables(text)
 	goes := func(t stateTable) bool {
 		to, ok := rename[t.key]
-		return t.key != "" && ok && to == "" && t.plain
+		return !t.bare && ok && to == "" && t.plain
 	}
-	left := slices.ContainsFunc(tables, func(t stateTable) bool { return t.key != "" && !goes(t) })
+	left := slices.ContainsFunc(tables, func(t stateTable) bool { return !t.bare && !goes(t) })
 	var out []byte
 	done := 0
 	for _, t := range tables {
 		switch to := rename[t.key]; {
-		case goes(t), t.key == "" && t.empty && tidy && !left:
+		case goes(t), t.bare && t.empty && tidy && !left:
 			from := t.start
 			if blankBefore(text[done:from]) { // Codex puts an empty line before each table
 				from = bytes.LastIndexByte(text[:from-1], '\n') + 1
 			}
 			out = append(out, text[done:from]...)
 			done = t.end
-		case to != "":
+		case to != "" && !t.bare:
 			if i := bytes.LastIndex(text[t.keyStart:t.keyEnd], []byte(placeOf(t.key))); i >= 0 {
 				out = append(append(out, text[done:t.keyStart+i]...), placeOf(to)...)
 				done = t.keyStart + i + len(placeOf(t.key))

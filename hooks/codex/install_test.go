@@ -293,6 +293,7 @@ func FuzzForget(f *testing.F) {
 	f.Add("hooks.state.\"/H:stop:1:0\".trusted_hash = \"a\"\n[[x]]\n[[x]]\n[hooks.state.\"/H:interrupt:0:0\".deeper]\na=1")
 	f.Add("[ hooks . state . \"/H:stop:5:1\" ]\ntrusted_hash = \"a\"")
 	f.Add("[hooks.state.\"/H:stop:1:0\"]\nmine=\"\"\n[hooks.state.\"/H:stop:2:0\"]") // moving the second up would double a table
+	f.Add("[hooks.stAte.\"/H\"]\n[hooks.state.\"\"]")                                // a table with an empty name is not the one above all
 	f.Fuzz(func(t *testing.T, config string) {
 		src := []byte(strings.ReplaceAll(config, mark, path))
 		var before, after map[string]any
@@ -472,12 +473,12 @@ func TestHangingCodex(t *testing.T) {
 	}
 }
 
-// TestRealCodex runs only where REME_TEST_CODEX names the program of a real
+// TestRealCodex runs only where REME_CONTRACT_CODEX names the program of a real
 // Codex. It needs no network and no account.
 func TestRealCodex(t *testing.T) {
-	program := os.Getenv("REME_TEST_CODEX")
+	program := os.Getenv("REME_CONTRACT_CODEX")
 	if program == "" {
-		t.Skip("REME_TEST_CODEX does not name a codex")
+		t.Skip("REME_CONTRACT_CODEX does not name a codex")
 	}
 	for name, config := range map[string]string{"no config": "", "config": "# mine\r\nmodel = \"x\" # y", "trusting": "[hooks.state]\n\n[hooks.state.\"a:stop:0:0\"]\ntrusted_hash = \"sha256:x\"\n"} {
 		env := testEnv(t)
