@@ -24,8 +24,6 @@ const (
 	deliverWait = 400 * time.Millisecond
 	// maxAsked bounds the prompt text that is used as a query, in bytes.
 	maxAsked = 4 << 10
-	// maxShown bounds the list of memories that a session was shown.
-	maxShown = 500
 )
 
 // call is one event on its way through the pipeline.
@@ -94,9 +92,9 @@ func (c *call) sessionStart() Outcome {
 			return errRepeated
 		}
 		if c.ev.ContextLost {
-			s.Shown = nil
+			s.Forget(c.ev.TurnLost)
 		}
-		if c.ev.Compacted && s.Running {
+		if c.ev.TurnLost && s.Running {
 			asked = s.Asked
 		}
 		shown = s.Shown
@@ -209,8 +207,7 @@ func (c *call) show(recalled <-chan client.RecallResult) Outcome {
 		return Outcome{}
 	}
 	c.update(func(s *state.Session) error {
-		s.Shown = append(s.Shown, ids...)
-		s.Shown = s.Shown[max(0, len(s.Shown)-maxShown):]
+		s.Show(ids)
 		return nil
 	})
 	return Outcome{Context: text}

@@ -40,10 +40,9 @@ type Event struct {
 
 	// Subagent marks what happens inside an agent that the main one started.
 	Subagent bool
-	// ContextLost (SessionStart) tells that what was injected before is gone.
-	ContextLost bool
-	// Compacted (SessionStart) tells that a turn may be going on after it.
-	Compacted bool
+	// ContextLost (SessionStart) tells that what was injected before the running
+	// turn is gone, TurnLost that what was injected in it is gone as well.
+	ContextLost, TurnLost bool
 	// Paths (PreToolUse) are what a file tool is asked to open; empty for other
 	// tools.
 	Paths []string

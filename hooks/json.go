@@ -3,6 +3,7 @@ package hooks
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"unicode/utf16"
 
 	"github.com/agentscope-ai/reme-hook/client"
@@ -28,8 +29,8 @@ func DecodeJSON(kind Kind, p Payload, turnID string) Event {
 	case TurnEnd:
 		e.Reply = p.Text("last_assistant_message")
 	case SessionStart:
-		e.Compacted = p.String("source") == "compact"
-		e.ContextLost = e.Compacted || p.String("source") == "clear"
+		e.ContextLost = slices.Contains([]string{"compact", "clear"}, p.String("source"))
+		e.TurnLost = e.ContextLost
 	}
 	return e
 }

@@ -109,7 +109,7 @@ func newWorld(t *testing.T) *world {
 		Decode: func(_ Kind, p Payload) Event {
 			return Event{Name: p.String("name"), Session: client.Session{Scope: "s", ID: p.String("session")}, Turn: client.TurnID(p.String("turn")),
 				Cwd: p.String("cwd"), Prompt: p.Text("text"), Reply: p.Text("text"), Subagent: p.String("agent") != "",
-				ContextLost: p.String("source") == "compact", Compacted: p.String("source") == "compact", Paths: []string{p.String("path")}}
+				ContextLost: p.String("source") != "", TurnLost: p.String("source") == "compact", Paths: []string{p.String("path")}}
 		},
 		Encode:     func(_ Event, o Outcome) []byte { return []byte(o.Context + o.Deny) },
 		MaxContext: 10000, Size: Bytes,
@@ -310,6 +310,13 @@ func TestRecall(t *testing.T) {
 	if r := w.svc.recalled[2]; r.Query != "and then?" || len(r.Exclude) != 0 {
 		t.Errorf("asked %+v", r)
 	}
+	// One that keeps what the turn was given is no reason to repeat it.
+	w.hook("start", "source", "early")
+	w.hook("prompt", "text", "and then, after all?")
+	if r := w.svc.recalled[3]; len(r.Exclude) != 1 {
+		t.Errorf("asked %+v", r)
+	}
+	w.svc.recalled = w.svc.recalled[:3]
 	w.hook("stop", "text", "done")
 	if out := w.hook("start", "source", "compact"); out != "" {
 		t.Errorf("after a compaction between turns: %q", out)

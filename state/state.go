@@ -29,6 +29,9 @@ const version = 1
 // same hook.
 const twice = 2 * time.Second
 
+// maxShown bounds the list of memories that a session was shown.
+const maxShown = 500
+
 // Session is the state of one session.
 type Session struct {
 	Version int `json:"version"`
@@ -40,9 +43,10 @@ type Session struct {
 	Prompts   int           `json:"prompts,omitempty"` // user messages of Turn
 	Replies   int           `json:"replies,omitempty"` // assistant messages of Turn
 	LastReply string        `json:"last_reply,omitempty"`
-	Cursor    string        `json:"cursor,omitempty"` // up to where the host's log was read
-	Asked     string        `json:"asked,omitempty"`  // what the running turn is about, to recall it again after a compaction
-	Shown     []string      `json:"shown,omitempty"`  // ids of memories in the session's context
+	Cursor    string        `json:"cursor,omitempty"`       // up to where the host's log was read
+	Asked     string        `json:"asked,omitempty"`        // what the running turn is about, to recall it again after a compaction
+	Shown     []string      `json:"shown,omitempty"`        // ids of memories in the session's context
+	Before    int           `json:"shown_before,omitempty"` // how many of Shown are from before Turn
 	Seen      []Sighting    `json:"seen,omitempty"`
 	Event     string        `json:"event"` // the last one
 	UpdatedAt time.Time     `json:"updated_at"`
@@ -58,7 +62,25 @@ type Sighting struct {
 func (s *Session) Begin(turn client.TurnID) {
 	if s.Turn != turn {
 		s.Turn, s.Private, s.Prompts, s.Replies, s.LastReply, s.Asked = turn, false, 0, 0, "", ""
+		s.Before = len(s.Shown)
 	}
+}
+
+// Show notes that the session's context has memories.
+func (s *Session) Show(ids []string) {
+	s.Shown = append(s.Shown, ids...)
+	over := max(0, len(s.Shown)-maxShown)
+	s.Shown, s.Before = s.Shown[over:], max(0, s.Before-over)
+}
+
+// Forget notes that the context has lost what was shown before the running turn
+// and, if turn says so, in it.
+func (s *Session) Forget(turn bool) {
+	s.Shown = s.Shown[min(s.Before, len(s.Shown)):]
+	if turn {
+		s.Shown = nil
+	}
+	s.Before = 0
 }
 
 // Repeated tells whether the same event was handled a moment ago, and remembers

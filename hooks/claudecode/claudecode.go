@@ -56,7 +56,7 @@ func decode(kind hooks.Kind, p hooks.Payload) hooks.Event {
 		}
 	case hooks.SessionStart:
 		// A compaction at the start of a turn keeps what was injected with its prompt.
-		e.Compacted = e.Compacted && answering(p.String("transcript_path"), e.Turn)
+		e.TurnLost = e.TurnLost && answering(p.String("transcript_path"), e.Turn)
 	}
 	return e
 }

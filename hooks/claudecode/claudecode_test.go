@@ -30,21 +30,21 @@ func TestDecode(t *testing.T) {
 		kind hooks.Kind
 		want string
 	}{
-		"SessionStart":           {hooks.SessionStart, "SessionStart turn= prompt= reply= sub=false lost=false compacted=false"},
-		"SessionStart.resume":    {hooks.SessionStart, "SessionStart turn= prompt= reply= sub=false lost=false compacted=false"},
-		"SessionStart.fork":      {hooks.SessionStart, "SessionStart turn= prompt= reply= sub=false lost=false compacted=false"},
-		"SessionStart.clear":     {hooks.SessionStart, "SessionStart turn= prompt= reply= sub=false lost=true compacted=false"},
-		"SessionStart.compact":   {hooks.SessionStart, "SessionStart turn=483546a7-06e6-4f78-8bf1-977d66a0ee70 prompt= reply= sub=false lost=true compacted=true"},
-		"UserPromptSubmit":       {hooks.Prompt, "UserPromptSubmit turn=b3237e55-9415-40fe-850e-c293336c548f prompt=hello reply= sub=false lost=false compacted=false"},
-		"Stop":                   {hooks.TurnEnd, "Stop turn=b3237e55-9415-40fe-850e-c293336c548f prompt= reply=R1 sub=false lost=false compacted=false"},
-		"StopFailure":            {hooks.Interrupt, "StopFailure turn=b6d1c168-afee-46ff-bb43-50516da7713a prompt= reply= sub=false lost=false compacted=false"},
-		"SubagentStop":           {hooks.TurnEnd, "SubagentStop turn=9dc5670d-9d2a-4d7b-9d29-54c88564109a prompt= reply=subagent answer sub=true lost=false compacted=false"},
-		"SessionEnd":             {hooks.SessionEnd, "SessionEnd turn=b3237e55-9415-40fe-850e-c293336c548f prompt= reply= sub=false lost=false compacted=false"},
-		"PreCompact.auto":        {hooks.PreCompact, "PreCompact turn=45bf5196-4b3c-49a5-99e4-9428d34d71f2 prompt= reply= sub=false lost=false compacted=false"},
-		"UserPromptSubmit.slash": {hooks.Prompt, "UserPromptSubmit turn=09a15c82-c8c0-4957-ab75-8669b49da235 prompt=/foo alpha beta reply= sub=false lost=false compacted=false"},
+		"SessionStart":           {hooks.SessionStart, "SessionStart turn= prompt= reply= sub=false lost=false turnlost=false"},
+		"SessionStart.resume":    {hooks.SessionStart, "SessionStart turn= prompt= reply= sub=false lost=false turnlost=false"},
+		"SessionStart.fork":      {hooks.SessionStart, "SessionStart turn= prompt= reply= sub=false lost=false turnlost=false"},
+		"SessionStart.clear":     {hooks.SessionStart, "SessionStart turn= prompt= reply= sub=false lost=true turnlost=true"},
+		"SessionStart.compact":   {hooks.SessionStart, "SessionStart turn=483546a7-06e6-4f78-8bf1-977d66a0ee70 prompt= reply= sub=false lost=true turnlost=true"},
+		"UserPromptSubmit":       {hooks.Prompt, "UserPromptSubmit turn=b3237e55-9415-40fe-850e-c293336c548f prompt=hello reply= sub=false lost=false turnlost=false"},
+		"Stop":                   {hooks.TurnEnd, "Stop turn=b3237e55-9415-40fe-850e-c293336c548f prompt= reply=R1 sub=false lost=false turnlost=false"},
+		"StopFailure":            {hooks.Interrupt, "StopFailure turn=b6d1c168-afee-46ff-bb43-50516da7713a prompt= reply= sub=false lost=false turnlost=false"},
+		"SubagentStop":           {hooks.TurnEnd, "SubagentStop turn=9dc5670d-9d2a-4d7b-9d29-54c88564109a prompt= reply=subagent answer sub=true lost=false turnlost=false"},
+		"SessionEnd":             {hooks.SessionEnd, "SessionEnd turn=b3237e55-9415-40fe-850e-c293336c548f prompt= reply= sub=false lost=false turnlost=false"},
+		"PreCompact.auto":        {hooks.PreCompact, "PreCompact turn=45bf5196-4b3c-49a5-99e4-9428d34d71f2 prompt= reply= sub=false lost=false turnlost=false"},
+		"UserPromptSubmit.slash": {hooks.Prompt, "UserPromptSubmit turn=09a15c82-c8c0-4957-ab75-8669b49da235 prompt=/foo alpha beta reply= sub=false lost=false turnlost=false"},
 	} {
 		e := decode(c.kind, payload(t, name))
-		got := fmt.Sprintf("%s turn=%s prompt=%s reply=%s sub=%v lost=%v compacted=%v", e.Name, e.Turn, e.Prompt, e.Reply, e.Subagent, e.ContextLost, e.Compacted)
+		got := fmt.Sprintf("%s turn=%s prompt=%s reply=%s sub=%v lost=%v turnlost=%v", e.Name, e.Turn, e.Prompt, e.Reply, e.Subagent, e.ContextLost, e.TurnLost)
 		if got != c.want {
 			t.Errorf("%s:\n got %s\nwant %s", name, got, c.want)
 		}

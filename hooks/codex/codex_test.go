@@ -30,18 +30,18 @@ func TestDecode(t *testing.T) {
 		kind hooks.Kind
 		want string
 	}{
-		"session-start":               {hooks.SessionStart, "SessionStart turn= prompt= reply= sub=false lost=false compacted=false"},
-		"session-start.resume":        {hooks.SessionStart, "SessionStart turn= prompt= reply= sub=false lost=false compacted=false"},
-		"session-start.clear":         {hooks.SessionStart, "SessionStart turn= prompt= reply= sub=false lost=true compacted=false"},
-		"session-start.compact":       {hooks.SessionStart, "SessionStart turn= prompt= reply= sub=false lost=true compacted=true"},
-		"user-prompt-submit":          {hooks.Prompt, "UserPromptSubmit turn=01a22900-eb80-7d41-abc1-89c7e3ad9c29 prompt=Remember that my cat is called Minka. reply= sub=false lost=false compacted=false"},
-		"user-prompt-submit.subagent": {hooks.Prompt, "UserPromptSubmit turn=01a228ff-a416-7863-9a4a-9dd24dbdb2bd prompt=SUBTASK: say hello. reply= sub=true lost=false compacted=false"},
-		"stop":                        {hooks.TurnEnd, "Stop turn=01a22900-eb80-7d41-abc1-89c7e3ad9c29 prompt= reply=Noted: your cat is called Minka. sub=false lost=false compacted=false"},
-		"stop.ephemeral":              {hooks.TurnEnd, "Stop turn=01a22900-782c-7601-afaa-df568e39801c prompt= reply=Yes. sub=false lost=false compacted=false"},
-		"interrupt":                   {hooks.Interrupt, "Interrupt turn=01a228ff-d54d-7543-a656-a64d7e6feb09 prompt= reply= sub=false lost=false compacted=false"},
+		"session-start":               {hooks.SessionStart, "SessionStart turn= prompt= reply= sub=false lost=false turnlost=false"},
+		"session-start.resume":        {hooks.SessionStart, "SessionStart turn= prompt= reply= sub=false lost=false turnlost=false"},
+		"session-start.clear":         {hooks.SessionStart, "SessionStart turn= prompt= reply= sub=false lost=true turnlost=true"},
+		"session-start.compact":       {hooks.SessionStart, "SessionStart turn= prompt= reply= sub=false lost=true turnlost=true"},
+		"user-prompt-submit":          {hooks.Prompt, "UserPromptSubmit turn=01a22900-eb80-7d41-abc1-89c7e3ad9c29 prompt=Remember that my cat is called Minka. reply= sub=false lost=false turnlost=false"},
+		"user-prompt-submit.subagent": {hooks.Prompt, "UserPromptSubmit turn=01a228ff-a416-7863-9a4a-9dd24dbdb2bd prompt=SUBTASK: say hello. reply= sub=true lost=false turnlost=false"},
+		"stop":                        {hooks.TurnEnd, "Stop turn=01a22900-eb80-7d41-abc1-89c7e3ad9c29 prompt= reply=Noted: your cat is called Minka. sub=false lost=false turnlost=false"},
+		"stop.ephemeral":              {hooks.TurnEnd, "Stop turn=01a22900-782c-7601-afaa-df568e39801c prompt= reply=Yes. sub=false lost=false turnlost=false"},
+		"interrupt":                   {hooks.Interrupt, "Interrupt turn=01a228ff-d54d-7543-a656-a64d7e6feb09 prompt= reply= sub=false lost=false turnlost=false"},
 	} {
 		e := decode(c.kind, payload(t, name))
-		got := fmt.Sprintf("%s turn=%s prompt=%s reply=%s sub=%v lost=%v compacted=%v", e.Name, e.Turn, e.Prompt, e.Reply, e.Subagent, e.ContextLost, e.Compacted)
+		got := fmt.Sprintf("%s turn=%s prompt=%s reply=%s sub=%v lost=%v turnlost=%v", e.Name, e.Turn, e.Prompt, e.Reply, e.Subagent, e.ContextLost, e.TurnLost)
 		if got != c.want {
 			t.Errorf("%s:\n got %s\nwant %s", name, got, c.want)
 		}
