@@ -27,6 +27,9 @@ type Service interface {
 	Flush(context.Context, FlushRequest) (FlushResult, error)
 	// Recall finds what is relevant to a query.
 	Recall(context.Context, RecallRequest) (RecallResult, error)
+	// Remember writes a note that lasts. The same note of the same day is written
+	// once.
+	Remember(context.Context, RememberRequest) (Note, error)
 	// Info tells which service this is.
 	Info(context.Context) (Info, error)
 }
@@ -89,7 +92,8 @@ type FlushResult struct {
 	Pending int  `json:"pending"` // sessions whose extraction is still to be done
 }
 
-// Purpose says what a recall is for.
+// Purpose says what a recall is for. ForSessionStart without a query asks for what
+// was last said in the project.
 type Purpose string
 
 // The purposes of a recall. With ForCompact the running session's own turns may
@@ -132,6 +136,25 @@ type Item struct {
 	Date      string  `json:"date"`  // YYYY-MM-DD, local to the service
 	Host      Host    `json:"host,omitempty"`
 	SessionID string  `json:"session_id,omitempty"`
+}
+
+// RememberRequest is the body of remember.
+type RememberRequest struct {
+	Content   string    `json:"content"`             // Markdown; must not be blank; at most 256 KiB
+	Title     string    `json:"title,omitempty"`     // one line; empty means the first words of Content
+	Cwd       string    `json:"cwd,omitempty"`       // the project that it is about
+	Host      Host      `json:"host,omitempty"`      // the agent that it comes from
+	CreatedAt time.Time `json:"created_at,omitzero"` // zero means now
+	Session   *Session  `json:"session,omitempty"`   // the conversation that it sums up, if it does
+}
+
+// Note is a note that a service has written.
+type Note struct {
+	Path        string `json:"path"` // relative to the workspace, with slashes
+	Name        string `json:"name"`
+	Description string `json:"description"`
+	Date        string `json:"date"`    // YYYY-MM-DD
+	Created     bool   `json:"created"` // false if the same note was there already
 }
 
 // Info is what a service says of itself.

@@ -48,7 +48,7 @@ func scriptClock() time.Time {
 // a real host on the developer's PATH must not be found.
 func tools(t *testing.T) string {
 	dir := t.TempDir()
-	for _, name := range []string{"sh", "cat", "chmod", "getent", "grep", "head", "ls", "mkdir", "rm", "sed", "sort", "tr", "uniq"} {
+	for _, name := range []string{"sh", "cat", "chmod", "getent", "grep", "head", "ls", "mkdir", "mkfifo", "rm", "sed", "sort", "tr", "uniq"} {
 		if path, err := exec.LookPath(name); err == nil {
 			if err := os.Symlink(path, filepath.Join(dir, name)); err != nil {
 				t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/agentscope-ai/reme-hook/client"
 	"github.com/agentscope-ai/reme-hook/internal/redact"
@@ -66,6 +67,8 @@ func (c *call) handle() Outcome {
 		c.endTurn(client.TurnEnd)
 	case PreCompact:
 		c.endTurn(client.PreCompact)
+	case PostCompact:
+		c.keepSummary()
 	case SessionEnd:
 		c.endTurn(client.SessionEnd)
 	}
@@ -106,7 +109,7 @@ func (c *call) sessionStart() Outcome {
 		return Outcome{}
 	}
 	// The compaction took the memories of the turn that goes on.
-	return c.show(c.recall(asked, shown))
+	return c.show(c.recall(asked, false, shown))
 }
 
 func (c *call) prompt() Outcome {
@@ -134,10 +137,16 @@ func (c *call) prompt() Outcome {
 			return nil
 		}
 		s.Prompts = max(s.Prompts, c.spooled(turn, client.User)) + 1
+		query := ""
 		if worthRecalling(text) {
-			s.Asked = strings.ToValidUTF8(text[:min(len(text), maxAsked)], "")
+			query = strings.ToValidUTF8(text[:min(len(text), maxAsked)], "")
+			s.Asked = query
+		}
+		introduce := c.Config.ProjectContext && !s.Introduced
+		s.Introduced = s.Introduced || introduce
+		if query != "" || introduce {
 			// Meanwhile the prompt goes to the disk.
-			recalled = c.recall(s.Asked, slices.Clone(s.Shown))
+			recalled = c.recall(query, introduce, slices.Clone(s.Shown))
 		}
 		if !c.Config.Capture {
 			return nil
@@ -156,9 +165,11 @@ func (c *call) prompt() Outcome {
 	return c.show(recalled)
 }
 
-// recall asks the service in the background. The channel yields one answer; an
-// empty one if there is none in time.
-func (c *call) recall(query string, shown []string) <-chan client.RecallResult {
+// recall asks the service in the background: for what is relevant to a query, if
+// there is one, and for what was last said in the project, if the session is to
+// be introduced to it. The channel yields one answer; an empty one if there is
+// none in time.
+func (c *call) recall(query string, introduce bool, shown []string) <-chan client.RecallResult {
 	answer := make(chan client.RecallResult, 1)
 	if !c.Config.Recall {
 		close(answer)
@@ -175,10 +186,17 @@ func (c *call) recall(query string, shown []string) <-chan client.RecallResult {
 			c.log.Error("open service", "err", err)
 			return
 		}
-		res, err := svc.Recall(ctx, client.RecallRequest{
+		req := client.RecallRequest{
 			Query: query, Limit: c.Config.RecallLimit, MaxChars: c.Config.RecallMaxChars, Purpose: client.ForPrompt,
 			Host: c.ev.Session.Host, ScopeID: c.ev.Session.Scope, Session: c.ev.Session.ID, Cwd: c.ev.Cwd, Exclude: shown,
-		})
+		}
+		var res client.RecallResult
+		if query != "" {
+			res, err = svc.Recall(ctx, req)
+		}
+		if err == nil && introduce {
+			err = introduction(ctx, svc, req, &res)
+		}
 		took := c.Now().Sub(start).Milliseconds()
 		if err != nil {
 			c.log.Error("recall", "err", err, "ms", took)
@@ -188,6 +206,23 @@ func (c *call) recall(query string, shown []string) <-chan client.RecallResult {
 		answer <- res
 	}()
 	return answer
+}
+
+// introduction adds what was last said in the project to an answer, as far as
+// its limits leave room.
+func introduction(ctx context.Context, svc client.Service, req client.RecallRequest, res *client.RecallResult) error {
+	for _, it := range res.Items {
+		req.Limit--
+		req.MaxChars -= utf8.RuneCountInString(it.Snippet)
+		req.Exclude = append(req.Exclude, it.ID)
+	}
+	if req.Limit < 1 || req.MaxChars < 1 {
+		return nil
+	}
+	req.Query, req.Purpose = "", client.ForSessionStart
+	latest, err := svc.Recall(ctx, req)
+	res.Items = append(res.Items, latest.Items...)
+	return err
 }
 
 // show makes the frame of what was recalled and remembers that the session has
@@ -259,11 +294,35 @@ func (c *call) endTurn(reason client.FlushReason) {
 			return errRepeated
 		}
 		s.Running = s.Running && c.ev.Kind == PreCompact
+		if c.ev.ContextLost {
+			s.Forget(c.ev.TurnLost)
+		}
 		c.takeLog(s)
 		if !c.Config.Capture {
 			return nil
 		}
 		return c.Spool.Close(c.ctx, c.ev.Session, reason)
+	})
+	if err == nil {
+		c.deliver()
+	}
+}
+
+// keepSummary makes a note of what a compaction left of the conversation.
+func (c *call) keepSummary() {
+	text := c.host.clean(c.ev.Summary)
+	if text == "" || !c.Config.Capture || !c.Config.CompactionNotes {
+		return
+	}
+	err := c.update(func(s *state.Session) error {
+		if s.Repeated(c.fingerprint, c.Now()) {
+			return errRepeated
+		}
+		c.keep(spool.Turn{Note: &client.RememberRequest{
+			Title: "Summary of a conversation with " + c.host.Title, Content: text, Cwd: c.ev.Cwd, Host: c.ev.Session.Host,
+			CreatedAt: c.Now(), Session: &c.ev.Session,
+		}})
+		return nil
 	})
 	if err == nil {
 		c.deliver()

@@ -23,6 +23,7 @@ const (
 	TurnEnd           // the agent has answered
 	Interrupt         // the turn ended without an answer
 	PreCompact        // the host is about to shorten the conversation
+	PostCompact       // the host has shortened it
 	SessionEnd        //
 	PreToolUse        // the agent is about to call a tool
 )
@@ -38,10 +39,12 @@ type Event struct {
 	Prompt string // Prompt: what the user wrote
 	Reply  string // TurnEnd: the agent's last message
 
+	Summary string // PostCompact: what the host made of the conversation
+
 	// Subagent marks what happens inside an agent that the main one started.
 	Subagent bool
-	// ContextLost (SessionStart) tells that what was injected before the running
-	// turn is gone, TurnLost that what was injected in it is gone as well.
+	// ContextLost (SessionStart, PreCompact) tells that what was injected before the
+	// running turn is gone, TurnLost that what was injected in it is gone as well.
 	ContextLost, TurnLost bool
 	// Paths (PreToolUse) are what a file tool is asked to open; empty for other
 	// tools.

@@ -1,6 +1,7 @@
 package hooks
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -64,6 +65,7 @@ func (r *Runner) Run(ctx context.Context, a *Adapter, name string, stdin io.Read
 	ev := a.Decode(kind, payload)
 	ev.Kind = kind
 	ev.Session.Host = a.Host
+	ev.Name = cmp.Or(ev.Name, pascal(name))
 	if ev.Session.ID == "" {
 		log.Warn("no session in the payload")
 		return nil
@@ -100,6 +102,15 @@ func (r *Runner) bypassed(ev Event) bool {
 func within(path, dir string) bool {
 	rel, err := filepath.Rel(dir, path)
 	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
+}
+
+// pascal spells an event of the command line as payloads do.
+func pascal(name string) string {
+	var b strings.Builder
+	for word := range strings.FieldsFuncSeq(name, func(r rune) bool { return r == '-' || r == '_' }) {
+		b.WriteString(strings.ToUpper(word[:1]) + word[1:])
+	}
+	return b.String()
 }
 
 // fingerprint tells the same event from another one.

@@ -26,6 +26,7 @@ type service struct {
 	mu       sync.Mutex
 	appended []client.Event
 	flushed  []client.FlushReason
+	notes    []client.RememberRequest
 	recalled []client.RecallRequest
 	answer   client.RecallResult
 	fail     error
@@ -74,6 +75,13 @@ func (s *service) Recall(_ context.Context, r client.RecallRequest) (client.Reca
 	return s.answer, s.fail
 }
 
+func (s *service) Remember(_ context.Context, r client.RememberRequest) (client.Note, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.notes = append(s.notes, r)
+	return client.Note{}, s.fail
+}
+
 func (s *service) Info(context.Context) (client.Info, error) { return client.Info{}, nil }
 
 // world is a runner on a scratch folder, with a plain host.
@@ -94,7 +102,7 @@ func newWorld(t *testing.T) *world {
 	now := func() time.Time { return w.clock }
 	w.Runner = &Runner{
 		Now: now, Getenv: func(k string) string { return w.env[k] },
-		Config:  config.Config{Workspace: filepath.Join(dir, "workspace"), Recall: true, Capture: true, RecallLimit: 5, RecallMaxChars: 4000, RecallTimeout: time.Second},
+		Config:  config.Config{Workspace: filepath.Join(dir, "workspace"), Recall: true, Capture: true, RecallLimit: 5, RecallMaxChars: 4000, RecallTimeout: time.Second, CompactionNotes: true},
 		State:   state.Store{Dir: filepath.Join(dir, "state"), Now: now},
 		Spool:   spool.Spool{Dir: filepath.Join(dir, "spool"), Now: now},
 		Backoff: spool.BackoffFile(filepath.Join(dir, "service.json")),
@@ -105,10 +113,10 @@ func newWorld(t *testing.T) *world {
 	w.host = &Adapter{
 		Host: "plain",
 		Events: map[string]Kind{"start": SessionStart, "prompt": Prompt, "stop": TurnEnd, "interrupt": Interrupt,
-			"compact": PreCompact, "end": SessionEnd, "tool": PreToolUse},
+			"compact": PreCompact, "compacted": PostCompact, "end": SessionEnd, "tool": PreToolUse},
 		Decode: func(_ Kind, p Payload) Event {
 			return Event{Name: p.String("name"), Session: client.Session{Scope: "s", ID: p.String("session")}, Turn: client.TurnID(p.String("turn")),
-				Cwd: p.String("cwd"), Prompt: p.Text("text"), Reply: p.Text("text"), Subagent: p.String("agent") != "",
+				Cwd: p.String("cwd"), Prompt: p.Text("text"), Reply: p.Text("text"), Summary: p.Text("text"), Subagent: p.String("agent") != "",
 				ContextLost: p.String("source") != "", TurnLost: p.String("source") == "compact", Paths: []string{p.String("path")}}
 		},
 		Encode:     func(_ Event, o Outcome) []byte { return []byte(o.Context + o.Deny) },
@@ -326,6 +334,48 @@ func TestRecall(t *testing.T) {
 			t.Errorf("recalled for %q", prompt)
 			w.svc.recalled = w.svc.recalled[:3]
 		}
+	}
+}
+
+func TestProjectContext(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Config.ProjectContext = true
+	w.svc.answer = client.RecallResult{Items: []client.Item{{ID: "m1", Path: "p", Snippet: "memory"}}}
+	out := w.hook("prompt", "text", "what is new?", "cwd", "/p")
+	if n := strings.Count(out, "<reme-context"); n != 1 {
+		t.Errorf("%d frames in %q", n, out)
+	}
+	if len(w.svc.recalled) != 2 {
+		t.Fatalf("asked %+v", w.svc.recalled)
+	}
+	if r := w.svc.recalled[1]; r.Purpose != client.ForSessionStart || r.Query != "" || r.Limit != 4 || r.MaxChars != 4000-len("memory") || len(r.Exclude) != 1 {
+		t.Errorf("asked %+v", r)
+	}
+	w.hook("prompt", "text", "and then?")
+	if len(w.svc.recalled) != 3 {
+		t.Error("introduced twice")
+	}
+	w.hook("start", "source", "compact")
+	w.hook("prompt", "text", "go on", "turn", "t2")
+	if n := len(w.svc.recalled); n != 5 || w.svc.recalled[4].Purpose != client.ForSessionStart {
+		t.Errorf("after a compaction: %+v", w.svc.recalled[3:])
+	}
+}
+
+func TestCompactionNotes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.hook("compacted", "text", "what was said <reme-context source=\"x\">old</reme-context>", "cwd", "/p")
+	if len(w.svc.notes) != 1 || w.svc.notes[0].Content != "what was said" || w.svc.notes[0].Session.ID != "s1" || w.svc.notes[0].Cwd != "/p" {
+		t.Errorf("noted %+v", w.svc.notes)
+	}
+	w.expect()
+	w.hook("compacted", "text", " ")
+	w.Config.CompactionNotes = false
+	w.hook("compacted", "text", "another")
+	if len(w.svc.notes) != 1 || w.pending() != 0 {
+		t.Errorf("noted %+v", w.svc.notes)
 	}
 }
 

@@ -109,6 +109,13 @@ func (s Spool) deliver(ctx context.Context, key client.SessionKey, r record, svc
 			}
 		}
 	}
+	if r.Note != nil {
+		if _, err := svc.Remember(ctx, *r.Note); client.ClassOf(err) == client.Permanent {
+			return s.refuse(key, r, err)
+		} else if err != nil {
+			return err
+		}
+	}
 	crash.Point("deliver.appended")
 	_, err := svc.Flush(ctx, client.FlushRequest{Session: r.Session, Reason: cmp.Or(r.Flush, client.TurnEnd)})
 	if err != nil && client.ClassOf(err) != client.Permanent {

@@ -50,10 +50,11 @@ const Grace = 5 * time.Second
 type Turn struct {
 	Version int `json:"version"`
 	client.Session
-	Turn   client.TurnID  `json:"turn_id,omitempty"`
-	Cwd    string         `json:"cwd,omitempty"`
-	Events []client.Event `json:"events"`         // may be empty: then only the flush counts
-	Open   bool           `json:"open,omitempty"` // more may come
+	Turn   client.TurnID           `json:"turn_id,omitempty"`
+	Cwd    string                  `json:"cwd,omitempty"`
+	Events []client.Event          `json:"events"`         // may be empty: then only the flush or the note counts
+	Note   *client.RememberRequest `json:"note,omitempty"` // to be remembered besides
+	Open   bool                    `json:"open,omitempty"` // more may come
 	// Provisional marks an open turn whose real id and text the host's log will
 	// tell: see Settle.
 	Provisional bool               `json:"provisional,omitempty"`
@@ -134,7 +135,7 @@ func (s Spool) Put(ctx context.Context, t Turn) error {
 		number := next(records)
 		for _, r := range records {
 			switch {
-			case !r.Open:
+			case !r.Open || t.Note != nil:
 			case r.Provisional && t.Provisional && slices.EqualFunc(r.Events, t.Events, sameContent):
 				return nil
 			case r.Provisional || t.Provisional:
@@ -147,7 +148,7 @@ func (s Spool) Put(ctx context.Context, t Turn) error {
 				}
 			}
 		}
-		if len(t.Events) == 0 && !forced(t.Flush) {
+		if len(t.Events) == 0 && t.Note == nil && !forced(t.Flush) {
 			return nil
 		}
 		t.UpdatedAt = s.Now()

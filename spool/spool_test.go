@@ -75,6 +75,10 @@ func (*service) Recall(context.Context, client.RecallRequest) (client.RecallResu
 	return client.RecallResult{}, nil
 }
 
+func (*service) Remember(context.Context, client.RememberRequest) (client.Note, error) {
+	return client.Note{}, nil
+}
+
 func (*service) Info(context.Context) (client.Info, error) { return client.Info{}, nil }
 
 var start = time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC)

@@ -36,20 +36,21 @@ const maxShown = 500
 type Session struct {
 	Version int `json:"version"`
 	client.Session
-	Turn      client.TurnID `json:"turn_id,omitempty"` // the last one seen
-	Running   bool          `json:"running,omitempty"` // that turn has not ended
-	Private   bool          `json:"private,omitempty"` // the user wants nothing of Turn kept
-	Ordinal   int           `json:"ordinal,omitempty"` // turns numbered by us, where the host has no ids
-	Prompts   int           `json:"prompts,omitempty"` // user messages of Turn
-	Replies   int           `json:"replies,omitempty"` // assistant messages of Turn
-	LastReply string        `json:"last_reply,omitempty"`
-	Cursor    string        `json:"cursor,omitempty"`       // up to where the host's log was read
-	Asked     string        `json:"asked,omitempty"`        // what the running turn is about, to recall it again after a compaction
-	Shown     []string      `json:"shown,omitempty"`        // ids of memories in the session's context
-	Before    int           `json:"shown_before,omitempty"` // how many of Shown are from before Turn
-	Seen      []Sighting    `json:"seen,omitempty"`
-	Event     string        `json:"event"` // the last one
-	UpdatedAt time.Time     `json:"updated_at"`
+	Turn       client.TurnID `json:"turn_id,omitempty"` // the last one seen
+	Running    bool          `json:"running,omitempty"` // that turn has not ended
+	Private    bool          `json:"private,omitempty"` // the user wants nothing of Turn kept
+	Ordinal    int           `json:"ordinal,omitempty"` // turns numbered by us, where the host has no ids
+	Prompts    int           `json:"prompts,omitempty"` // user messages of Turn
+	Replies    int           `json:"replies,omitempty"` // assistant messages of Turn
+	LastReply  string        `json:"last_reply,omitempty"`
+	Cursor     string        `json:"cursor,omitempty"`       // up to where the host's log was read
+	Introduced bool          `json:"introduced,omitempty"`   // its context has what was last said in the project
+	Asked      string        `json:"asked,omitempty"`        // what the running turn is about, to recall it again after a compaction
+	Shown      []string      `json:"shown,omitempty"`        // ids of memories in the session's context
+	Before     int           `json:"shown_before,omitempty"` // how many of Shown are from before Turn
+	Seen       []Sighting    `json:"seen,omitempty"`
+	Event      string        `json:"event"` // the last one
+	UpdatedAt  time.Time     `json:"updated_at"`
 }
 
 // Sighting is an event that was handled.
@@ -81,6 +82,7 @@ func (s *Session) Forget(turn bool) {
 		s.Shown = nil
 	}
 	s.Before = 0
+	s.Introduced = false
 }
 
 // Repeated tells whether the same event was handled a moment ago, and remembers

@@ -67,7 +67,7 @@ func child() error {
 		case "flush":
 			_, err = w.Flush(ctx, client.FlushRequest{Session: s, Reason: client.SessionEnd})
 		case "remember":
-			_, err = w.Remember(ctx, RememberRequest{Content: fmt.Sprintf("fact %d", n), Title: "fact"})
+			_, err = w.Remember(ctx, client.RememberRequest{Content: fmt.Sprintf("fact %d", n), Title: "fact"})
 		}
 		if err != nil {
 			return err

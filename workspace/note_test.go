@@ -245,9 +245,9 @@ func TestRemember(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	w := openAt(t, t.TempDir(), noon)
-	remember := func(title, content string) Note {
+	remember := func(title, content string) client.Note {
 		t.Helper()
-		n, err := w.Remember(ctx, RememberRequest{Title: title, Content: content, Cwd: "/src/osprey", Host: "kimi"})
+		n, err := w.Remember(ctx, client.RememberRequest{Title: title, Content: content, Cwd: "/src/osprey", Host: "kimi"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -286,7 +286,7 @@ func TestRemember(t *testing.T) {
 		t.Errorf("items: %+v", items)
 	}
 	for _, content := range []string{"", " \n", strings.Repeat("x", maxRemember+1)} {
-		if _, err := w.Remember(ctx, RememberRequest{Content: content}); client.ClassOf(err) != client.Permanent {
+		if _, err := w.Remember(ctx, client.RememberRequest{Content: content}); client.ClassOf(err) != client.Permanent {
 			t.Errorf("%d bytes: %v", len(content), err)
 		}
 	}

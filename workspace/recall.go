@@ -7,8 +7,10 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"math"
+	"path/filepath"
 	"slices"
 	"time"
+	"unicode/utf8"
 
 	"github.com/agentscope-ai/reme-hook/client"
 )
@@ -33,10 +35,14 @@ const (
 func (w *Workspace) Recall(ctx context.Context, req client.RecallRequest) (client.RecallResult, error) {
 	start := time.Now()
 	res := client.RecallResult{Items: []client.Item{}}
-	if q := newQuery(req.Query); len(q.terms) > 0 && req.Limit >= 0 && req.MaxChars >= 0 {
-		r := recall{w: w, req: req, q: q}
+	r := recall{w: w, req: req, q: newQuery(req.Query)}
+	find := r.run
+	if req.Purpose == client.ForSessionStart && req.Query == "" {
+		find = r.latest
+	}
+	if req.Limit >= 0 && req.MaxChars >= 0 {
 		// What was found before something broke is still an answer.
-		_ = w.read(ctx, true, func(x *index) error { return r.run(ctx, x) })
+		_ = w.read(ctx, true, func(x *index) error { return find(ctx, x) })
 		r.answer(&res)
 	}
 	res.TookMS = time.Since(start).Milliseconds()
@@ -72,8 +78,48 @@ type hit struct {
 	terms map[string]struct{}
 }
 
+// maxLatest bounds how many of a project's newest docs are looked at.
+const maxLatest = 100
+
+// latest finds what was last said in the project.
+func (r *recall) latest(ctx context.Context, x *index) error {
+	r.hits, r.more = nil, 0
+	root := projectRoot(r.req.Cwd)
+	if root == "" {
+		return nil
+	}
+	below := root + string(filepath.Separator)
+	rows, err := x.db.QueryContext(ctx, `SELECT id FROM docs WHERE cwd = ? OR substr(cwd, 1, ?) = ? ORDER BY at DESC LIMIT ?`,
+		root, utf8.RuneCountInString(below), below, maxLatest)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	var hits []*hit
+	for rows.Next() {
+		h := &hit{score: 1}
+		if err := rows.Scan(&h.id); err != nil {
+			return err
+		}
+		hits = append(hits, h)
+	}
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	if err := r.describe(ctx, x, hits); err != nil {
+		return err
+	}
+	hits = slices.DeleteFunc(hits, func(h *hit) bool { return !r.wanted(h) })
+	r.rank(hits)
+	r.pick(ctx, hits)
+	return nil
+}
+
 func (r *recall) run(ctx context.Context, x *index) error {
 	r.hits, r.more = nil, 0
+	if len(r.q.terms) == 0 {
+		return nil
+	}
 	masks, err := r.q.match(ctx, x)
 	if err != nil {
 		return err

@@ -39,6 +39,7 @@ func Run(t *testing.T, open func(t *testing.T) client.Service) {
 		{"recall leaves out what is excluded", (*suite).recallExclude},
 		{"recall keeps limit and max_chars", (*suite).recallLimits},
 		{"recall prefers the newest of equals", (*suite).recallNewest},
+		{"a note is written once and found", (*suite).remember},
 		{"info names the contract", (*suite).info},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -368,6 +369,23 @@ func (s *suite) recallNewest(t *testing.T) {
 	if len(res.Items) != 1 || res.Items[0].Host != other.Host {
 		t.Errorf("got %+v, want only the newer of two equals", res.Items)
 	}
+}
+
+func (s *suite) remember(t *testing.T) {
+	ctx := t.Context()
+	req := client.RememberRequest{Title: "Staging", Content: "The staging quokka listens on port 6543.", CreatedAt: start}
+	first, err := s.service.Remember(ctx, req)
+	if err != nil || !first.Created || first.Path == "" {
+		t.Fatalf("%+v, %v", first, err)
+	}
+	if again, err := s.service.Remember(ctx, req); err != nil || again.Created || again.Path != first.Path {
+		t.Errorf("the same once more: %+v, %v", again, err)
+	}
+	if res := s.recall(t, client.RecallRequest{Query: "staging quokka port"}); len(res.Items) != 1 || res.Items[0].Path != first.Path {
+		t.Errorf("recalled %+v", res.Items)
+	}
+	_, err = s.service.Remember(ctx, client.RememberRequest{Content: " \n"})
+	wantRefused(t, err, "content")
 }
 
 func (s *suite) info(t *testing.T) {

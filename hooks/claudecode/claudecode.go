@@ -31,6 +31,7 @@ func Adapter() *hooks.Adapter {
 			"stop":               hooks.TurnEnd,
 			"stop-failure":       hooks.Interrupt,
 			"pre-compact":        hooks.PreCompact,
+			"post-compact":       hooks.PostCompact,
 			"session-end":        hooks.SessionEnd,
 			"pre-tool-use":       hooks.PreToolUse,
 		},
@@ -47,6 +48,8 @@ func Adapter() *hooks.Adapter {
 func decode(kind hooks.Kind, p hooks.Payload) hooks.Event {
 	e := hooks.DecodeJSON(kind, p, turnID)
 	switch kind {
+	case hooks.PostCompact:
+		e.Summary = summary(p.Text("compact_summary"))
 	case hooks.PreToolUse:
 		input := p.Object("tool_input")
 		for _, key := range []string{"file_path", "path", "notebook_path", "pattern"} {
@@ -59,6 +62,15 @@ func decode(kind hooks.Kind, p hooks.Payload) hooks.Event {
 		e.TurnLost = e.TurnLost && answering(p.String("transcript_path"), e.Turn)
 	}
 	return e
+}
+
+// summary is what stands in the summary element; the summariser thinks aloud
+// before it.
+func summary(text string) string {
+	if _, after, ok := strings.Cut(text, "<summary>"); ok {
+		text, _, _ = strings.Cut(after, "</summary>")
+	}
+	return text
 }
 
 // address restores a reme:// address that was made into an absolute path, as

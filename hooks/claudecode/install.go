@@ -28,6 +28,7 @@ var configured = install.JSONHost{
 		{HostEvent: "Stop", Event: "stop", Timeout: 5},
 		{HostEvent: "StopFailure", Event: "stop-failure", Timeout: 5},
 		{HostEvent: "PreCompact", Event: "pre-compact", Timeout: 5},
+		{HostEvent: "PostCompact", Event: "post-compact", Timeout: 5},
 		{HostEvent: "SessionEnd", Event: "session-end", Timeout: 3},
 		{HostEvent: "PreToolUse", Event: "pre-tool-use", Timeout: 5, Matcher: "Read|Edit|MultiEdit|Write|NotebookEdit|Glob|Grep|LS"},
 	},

@@ -21,13 +21,15 @@ import (
 
 // Config is the configuration in force.
 type Config struct {
-	Workspace      string        // folder of the embedded workspace
-	Recall         bool          // recall memory before prompts
-	Capture        bool          // capture turns
-	RecallLimit    int           // memories a prompt, 1 to 20
-	RecallMaxChars int           // of all memories of a prompt, in Unicode code points
-	RecallTimeout  time.Duration // for one recall
-	Exclude        []string      // folders whose sessions are left alone
+	Workspace       string        // folder of the embedded workspace
+	Recall          bool          // recall memory before prompts
+	Capture         bool          // capture turns
+	RecallLimit     int           // memories a prompt, 1 to 20
+	RecallMaxChars  int           // of all memories of a prompt, in Unicode code points
+	RecallTimeout   time.Duration // for one recall
+	ProjectContext  bool          // tell a session once what was last said in its project
+	CompactionNotes bool          // keep the summaries of compactions as notes
+	Exclude         []string      // folders whose sessions are left alone
 }
 
 // Key describes one key of the file.
@@ -80,6 +82,10 @@ func Keys() []Key {
 			set: func(c *Config, v any) error {
 				return setDuration(&c.RecallTimeout, v, 100*time.Millisecond, 2500*time.Millisecond)
 			}, get: func(c *Config) any { return c.RecallTimeout.String() }},
+		{Name: "project_context", Env: "REME_PROJECT_CONTEXT", Doc: "Tell a new session, with its first prompt, what was last said in its project.", Allowed: "true or false", Default: false,
+			set: func(c *Config, v any) error { return setBool(&c.ProjectContext, v) }, get: func(c *Config) any { return c.ProjectContext }},
+		{Name: "compaction_notes", Env: "REME_COMPACTION_NOTES", Doc: "Keep what a host makes of a conversation when it compacts it, as a note.", Allowed: "true or false", Default: true,
+			set: func(c *Config, v any) error { return setBool(&c.CompactionNotes, v) }, get: func(c *Config) any { return c.CompactionNotes }},
 		{Name: "exclude", Env: "REME_EXCLUDE", Doc: "Folders whose sessions are neither recalled to nor captured; below them too. * matches within a name.", Allowed: "a list of paths from the root or from ~", Default: []any{},
 			set: func(c *Config, v any) error { return setStrings(&c.Exclude, v) }, get: func(c *Config) any { return c.Exclude }},
 	}
@@ -114,7 +120,11 @@ func Load(file, home string, getenv func(string) string) (Config, []Value, []Pro
 		}
 		try(k.Default, "default")
 		if v, ok := table[k.Name]; ok {
-			try(v, name)
+			if v, err := expandEnv(v, getenv); err != nil {
+				problems = append(problems, Problem{Key: k.Name, Origin: name, Reason: err.Error()})
+			} else {
+				try(v, name)
+			}
 			delete(table, k.Name)
 		}
 		if v := getenv(k.Env); v != "" {
@@ -131,6 +141,43 @@ func Load(file, home string, getenv func(string) string) (Config, []Value, []Pro
 		c.Exclude[i] = expand(c.Exclude[i], home)
 	}
 	return c, values, problems
+}
+
+// expandEnv replaces references to the environment in a value of the file, so
+// that no secret need stand there: ${NAME}, ${NAME:default}, ${NAME:?message if
+// it is not set}. "$$" is a dollar sign.
+func expandEnv(v any, getenv func(string) string) (any, error) {
+	switch v := v.(type) {
+	case []any:
+		out := make([]any, len(v))
+		for i, e := range v {
+			var err error
+			if out[i], err = expandEnv(e, getenv); err != nil {
+				return nil, err
+			}
+		}
+		return out, nil
+	case string:
+		var failed error
+		out := os.Expand(v, func(ref string) string {
+			name, rest, found := strings.Cut(ref, ":")
+			value := getenv(name)
+			message, required := strings.CutPrefix(rest, "?")
+			switch {
+			case ref == "$":
+				return "$"
+			case value != "":
+				return value
+			case required:
+				failed = fmt.Errorf("%s: %s", name, message)
+			case !found:
+				failed = fmt.Errorf("the environment variable %s is not set", name)
+			}
+			return rest
+		})
+		return out, failed
+	}
+	return v, nil
 }
 
 func names() string {
@@ -151,7 +198,7 @@ func expand(path, home string) string {
 // Template is a configuration file with every key, documented and commented out.
 func Template() string {
 	var b strings.Builder
-	b.WriteString("# Configuration of reme-hook. Every key may be left out; `reme-hook config show` tells what is in force.\n")
+	b.WriteString("# Configuration of reme-hook. Every key may be left out; `reme-hook config show` tells what is in force.\n# Text may refer to the environment: ${NAME}, ${NAME:default}, ${NAME:?message if it is not set}; $$ is a dollar sign.\n")
 	for _, k := range Keys() {
 		fmt.Fprintf(&b, "\n# %s Allowed: %s. Environment: %s.\n# %s = %s\n", k.Doc, k.Allowed, k.Env, k.Name, literal(k.Default))
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-var defaults = Config{Workspace: "/home/u/.reme/workspace", Recall: true, Capture: true, RecallLimit: 5, RecallMaxChars: 4000, RecallTimeout: 1500 * time.Millisecond, Exclude: []string{}}
+var defaults = Config{Workspace: "/home/u/.reme/workspace", Recall: true, Capture: true, RecallLimit: 5, RecallMaxChars: 4000, RecallTimeout: 1500 * time.Millisecond, CompactionNotes: true, Exclude: []string{}}
 
 func load(t *testing.T, content string, env map[string]string) (Config, []Problem) {
 	t.Helper()
@@ -32,19 +32,21 @@ func TestLoad(t *testing.T) {
 		want     Config
 		problems int
 	}{
-		"nothing":         {"", nil, defaults, 0},
-		"template":        {Template(), nil, defaults, 0},
-		"template in use": {uncommented(), nil, defaults, 0},
-		"file":            {"recall_limit = 7\nrecall = false\nexclude = [\"~/x\", \"/y/*\"]", nil, with(func(c *Config) { c.RecallLimit = 7; c.Recall = false; c.Exclude = []string{"/home/u/x", "/y/*"} }), 0},
-		"BOM and CRLF":    {"\ufeffrecall_limit = 7\r\n", nil, with(func(c *Config) { c.RecallLimit = 7 }), 0},
-		"env over file":   {"recall_limit = 7", map[string]string{"REME_RECALL_LIMIT": "9", "REME_CAPTURE": "0", "REME_EXCLUDE": "/a" + string(os.PathListSeparator) + "~/b"}, with(func(c *Config) { c.RecallLimit = 9; c.Capture = false; c.Exclude = []string{"/a", "/home/u/b"} }), 0},
-		"bad env":         {"recall_limit = 7", map[string]string{"REME_RECALL_LIMIT": "many"}, with(func(c *Config) { c.RecallLimit = 7 }), 1},
-		"out of range":    {"recall_limit = 0\nrecall_max_chars = 1\nrecall_timeout = \"1h\"", nil, defaults, 3},
-		"wrong types":     {"workspace = 5\nrecall = 1\ncapture = \"x\"\nrecall_limit = \"x\"\nrecall_max_chars = 1.5\nrecall_timeout = true\nexclude = [1]", nil, defaults, 7},
-		"unknown":         {"recal = true\n[section]\nx = 1", nil, defaults, 2},
-		"no TOML":         {"recall = = 1\nrecall_limit = 7", nil, defaults, 1},
-		"doubled":         {"recall_limit = 7\nrecall_limit = 8", nil, defaults, 1},
-		"binary":          {"\x00\xff", nil, defaults, 1},
+		"nothing":            {"", nil, defaults, 0},
+		"template":           {Template(), nil, defaults, 0},
+		"template in use":    {uncommented(), nil, defaults, 0},
+		"file":               {"recall_limit = 7\nrecall = false\nexclude = [\"~/x\", \"/y/*\"]", nil, with(func(c *Config) { c.RecallLimit = 7; c.Recall = false; c.Exclude = []string{"/home/u/x", "/y/*"} }), 0},
+		"BOM and CRLF":       {"\ufeffrecall_limit = 7\r\n", nil, with(func(c *Config) { c.RecallLimit = 7 }), 0},
+		"env over file":      {"recall_limit = 7", map[string]string{"REME_RECALL_LIMIT": "9", "REME_CAPTURE": "0", "REME_EXCLUDE": "/a" + string(os.PathListSeparator) + "~/b"}, with(func(c *Config) { c.RecallLimit = 9; c.Capture = false; c.Exclude = []string{"/a", "/home/u/b"} }), 0},
+		"references":         {"workspace = \"${A}/${B:b}/$$\"\nexclude = [\"${A}\"]", map[string]string{"A": "/a"}, with(func(c *Config) { c.Workspace = "/a/b/$"; c.Exclude = []string{"/a"} }), 0},
+		"missing references": {"workspace = \"${A}\"\nexclude = [\"${A:?name a folder}\"]", nil, defaults, 2},
+		"bad env":            {"recall_limit = 7", map[string]string{"REME_RECALL_LIMIT": "many"}, with(func(c *Config) { c.RecallLimit = 7 }), 1},
+		"out of range":       {"recall_limit = 0\nrecall_max_chars = 1\nrecall_timeout = \"1h\"", nil, defaults, 3},
+		"wrong types":        {"workspace = 5\nrecall = 1\ncapture = \"x\"\nrecall_limit = \"x\"\nrecall_max_chars = 1.5\nrecall_timeout = true\nexclude = [1]", nil, defaults, 7},
+		"unknown":            {"recal = true\n[section]\nx = 1", nil, defaults, 2},
+		"no TOML":            {"recall = = 1\nrecall_limit = 7", nil, defaults, 1},
+		"doubled":            {"recall_limit = 7\nrecall_limit = 8", nil, defaults, 1},
+		"binary":             {"\x00\xff", nil, defaults, 1},
 	} {
 		got, problems := load(t, c.file, c.env)
 		if !reflect.DeepEqual(got, c.want) {
