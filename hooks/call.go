@@ -35,6 +35,7 @@ type call struct {
 	ev          Event
 	log         *slog.Logger
 	fingerprint string
+	kept        int // messages and notes that went into the spool
 }
 
 // errRepeated ends the handling of an event that another registration of the
@@ -389,6 +390,10 @@ func (c *call) update(change func(*state.Session) error) error {
 func (c *call) keep(t spool.Turn) {
 	t.Session = c.ev.Session
 	t.Cwd = c.ev.Cwd
+	c.kept += len(t.Events)
+	if t.Note != nil {
+		c.kept++
+	}
 	err := c.Spool.Put(c.ctx, t)
 	if err == nil {
 		return

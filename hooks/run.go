@@ -73,8 +73,12 @@ func (r *Runner) Run(ctx context.Context, a *Adapter, name string, stdin io.Read
 	if r.bypassed(ev) {
 		return nil
 	}
-	c := call{Runner: r, ctx: ctx, host: a, ev: ev, log: log.With("session", ev.Session.Key()), fingerprint: fingerprint(name, payload)}
-	return a.Encode(ev, c.handle())
+	log = log.With("session", ev.Session.Key())
+	c := call{Runner: r, ctx: ctx, host: a, ev: ev, log: log, fingerprint: fingerprint(name, payload)}
+	start := r.Now()
+	o := c.handle()
+	log.Info("handled", "ms", r.Now().Sub(start).Milliseconds(), "kept", c.kept, "context", len(o.Context), "denied", o.Deny != "")
+	return a.Encode(ev, o)
 }
 
 // bypassed tells sessions that are none of our business: those of the memory
