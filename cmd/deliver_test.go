@@ -27,7 +27,7 @@ func TestDelivererOutlivesTheHost(t *testing.T) {
 	now := time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC)
 	s := spool.Spool{Dir: filepath.Join(dir, "integrations", "spool"), Now: func() time.Time { return now.Add(-time.Hour) }}
 	left := client.Session{Host: "codex", Scope: "default", ID: "left"}
-	err := s.Put(t.Context(), spool.Turn{Session: left, Turn: "t1", Events: []client.Event{{ID: "t1:user", Role: client.User, Content: "left behind", CreatedAt: now}}})
+	err := s.Put(spool.Turn{Session: left, Turn: "t1", Events: []client.Event{{ID: "t1:user", Role: client.User, Content: "left behind", CreatedAt: now}}})
 	if err != nil {
 		t.Fatal(err)
 	}

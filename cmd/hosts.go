@@ -4,6 +4,9 @@ import (
 	"github.com/agentscope-ai/reme-hook/hooks"
 	"github.com/agentscope-ai/reme-hook/hooks/claudecode"
 	"github.com/agentscope-ai/reme-hook/hooks/codex"
+	"github.com/agentscope-ai/reme-hook/hooks/dsh"
+	"github.com/agentscope-ai/reme-hook/hooks/hermes"
+	"github.com/agentscope-ai/reme-hook/hooks/kimi"
 	"github.com/agentscope-ai/reme-hook/install"
 )
 
@@ -18,5 +21,8 @@ func knownHosts() []host {
 	return []host{
 		{codex.Adapter(), codex.Target{}},
 		{claudecode.Adapter(), claudecode.Target{}},
+		{kimi.Adapter(), kimi.Target{}},
+		{dsh.Adapter(), dsh.Target{Version: version}},
+		{hermes.Adapter(), hermes.Target{Version: version}},
 	}
 }

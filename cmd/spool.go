@@ -41,7 +41,7 @@ func newSpoolListCommand(a *app) *cobra.Command {
 type spooled struct {
 	State     string    `json:"state"` // pending, unfinished, quarantined
 	Key       string    `json:"key"`
-	Number    int       `json:"number"`
+	Name      string    `json:"name"` // of its file; they sort by age
 	Turn      string    `json:"turn_id"`
 	Events    int       `json:"events"`
 	Bytes     int64     `json:"bytes"`
@@ -56,7 +56,7 @@ func (a *app) runSpoolList(asJSON bool) error {
 	}
 	out := []spooled{}
 	for _, e := range entries {
-		s := spooled{"pending", string(e.Key), e.Number, string(e.Turn.Turn), len(e.Turn.Events), e.Bytes, e.Turn.UpdatedAt, e.Turn.Reason}
+		s := spooled{"pending", string(e.Key), e.Name, string(e.Turn.Turn), len(e.Turn.Events), e.Bytes, e.Turn.UpdatedAt, e.Turn.Reason}
 		switch {
 		case e.Quarantined:
 			s.State = "quarantined"
@@ -75,7 +75,7 @@ func (a *app) runSpoolList(asJSON bool) error {
 		fmt.Fprintln(a.stdout, "nothing waits")
 	}
 	for _, s := range out {
-		fmt.Fprintf(a.stdout, "%-11s  %s  %08d  %d events, %d bytes  %s\n", s.State, s.UpdatedAt.Local().Format("2006-01-02 15:04"), s.Number, s.Events, s.Bytes, s.Key)
+		fmt.Fprintf(a.stdout, "%-11s  %s  %s  %d events, %d bytes  %s\n", s.State, s.UpdatedAt.Local().Format("2006-01-02 15:04"), s.Name, s.Events, s.Bytes, s.Key)
 		if s.Reason != "" {
 			fmt.Fprintln(a.stdout, "             ", s.Reason)
 		}
@@ -105,7 +105,7 @@ func (a *app) runSpoolReplay(ctx context.Context) error {
 	for _, e := range before {
 		if e.Quarantined && !released[string(e.Key)] {
 			released[string(e.Key)] = true
-			if err := s.Release(ctx, e.Key); err != nil {
+			if err := s.Release(e.Key); err != nil {
 				return err
 			}
 		}
@@ -125,7 +125,7 @@ func (a *app) runSpoolReplay(ctx context.Context) error {
 		err = lerr
 	}
 	left := waiting(after)
-	fmt.Fprintf(a.stdout, "delivered %d turns, %d left\n", max(0, waiting(before)-left), left)
+	fmt.Fprintf(a.stdout, "delivered %d records, %d left\n", max(0, waiting(before)-left), left)
 	if err == nil && left > 0 {
 		return errNeedsUser
 	}

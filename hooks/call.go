@@ -65,11 +65,16 @@ func (c *call) handle() Outcome {
 	case TurnEnd:
 		c.turnEnd()
 	case Interrupt:
+		c.awaitLog()
 		c.endTurn(client.TurnEnd)
 	case PreCompact:
 		c.endTurn(client.PreCompact)
 	case PostCompact:
-		c.keepSummary()
+		if c.Config.CompactionNotes {
+			c.keepNote(c.ev.Summary, "Summary of a conversation with "+c.host.Title, &c.ev.Session)
+		}
+	case MemoryWrite:
+		c.keepNote(c.ev.Note, "", nil)
 	case SessionEnd:
 		c.endTurn(client.SessionEnd)
 	}
@@ -154,9 +159,7 @@ func (c *call) prompt() Outcome {
 		}
 		c.keep(spool.Turn{Turn: turn, Open: true, Provisional: c.host.ReadLog != nil, Events: []client.Event{c.event(client.NewEventID(turn, client.User, s.Prompts), client.User, text)}})
 		if idle {
-			if err := c.Spool.Abandon(c.ctx, c.ev.Session, text); err != nil {
-				c.log.Error("spool", "err", err)
-			}
+			c.abandon(text)
 		}
 		return nil
 	})
@@ -274,11 +277,18 @@ func (c *call) turnEnd() {
 			return nil
 		}
 		end := spool.Turn{Turn: turn, Flush: client.TurnEnd}
+		if answered := c.host.clean(c.ev.Answered); answered != "" && s.Prompts == 0 {
+			if answered == redact.Private {
+				return nil
+			}
+			s.Prompts = 1
+			end.Events = append(end.Events, c.event(client.NewEventID(turn, client.User, 1), client.User, answered))
+		}
 		// A turn that another hook made go on ends again, sometimes with the same words.
 		if sum := digest(text); text != "" && sum != s.LastReply {
 			s.LastReply = sum
 			s.Replies++
-			end.Events = []client.Event{c.event(client.NewEventID(turn, client.Assistant, s.Replies), client.Assistant, text)}
+			end.Events = append(end.Events, c.event(client.NewEventID(turn, client.Assistant, s.Replies), client.Assistant, text))
 		}
 		c.keep(end)
 		return nil
@@ -302,17 +312,29 @@ func (c *call) endTurn(reason client.FlushReason) {
 		if !c.Config.Capture {
 			return nil
 		}
-		return c.Spool.Close(c.ctx, c.ev.Session, reason)
+		if c.ev.Kind == SessionEnd {
+			c.abandon("")
+		}
+		return c.Spool.Close(c.ev.Session, reason)
 	})
 	if err == nil {
 		c.deliver()
 	}
 }
 
-// keepSummary makes a note of what a compaction left of the conversation.
-func (c *call) keepSummary() {
-	text := c.host.clean(c.ev.Summary)
-	if text == "" || !c.Config.Capture || !c.Config.CompactionNotes {
+// abandon gives up prompts that the host's log did not tell, but for the one
+// that has just begun.
+func (c *call) abandon(begun string) {
+	if err := c.Spool.Abandon(c.ev.Session, begun); err != nil {
+		c.log.Error("spool", "err", err)
+	}
+}
+
+// keepNote makes a note. Without a title its first words are one; without a
+// session it does not sum one up, and stands for itself.
+func (c *call) keepNote(text, title string, session *client.Session) {
+	text = c.host.clean(text)
+	if text == "" || !c.Config.Capture {
 		return
 	}
 	err := c.update(func(s *state.Session) error {
@@ -320,8 +342,7 @@ func (c *call) keepSummary() {
 			return errRepeated
 		}
 		c.keep(spool.Turn{Note: &client.RememberRequest{
-			Title: "Summary of a conversation with " + c.host.Title, Content: text, Cwd: c.ev.Cwd, Host: c.ev.Session.Host,
-			CreatedAt: c.Now(), Session: &c.ev.Session,
+			Title: title, Content: text, Cwd: c.ev.Cwd, Host: c.ev.Session.Host, CreatedAt: c.Now(), Session: session,
 		}})
 		return nil
 	})
@@ -347,11 +368,10 @@ func digest(text string) string {
 // spooled counts the messages of a role in the session's open turn, in case the
 // state was lost.
 func (c *call) spooled(turn client.TurnID, role client.Role) int {
-	t, ok := c.Spool.Unfinished(c.ev.Session)
 	n := 0
-	if ok && t.Turn == turn {
+	for _, t := range c.Spool.Unfinished(c.ev.Session) {
 		for _, e := range t.Events {
-			if e.Role == role {
+			if t.Turn == turn && e.Role == role {
 				n++
 			}
 		}
@@ -394,7 +414,7 @@ func (c *call) keep(t spool.Turn) {
 	if t.Note != nil {
 		c.kept++
 	}
-	err := c.Spool.Put(c.ctx, t)
+	err := c.Spool.Put(t)
 	if err == nil {
 		return
 	}

@@ -26,6 +26,7 @@ const (
 	PostCompact       // the host has shortened it
 	SessionEnd        //
 	PreToolUse        // the agent is about to call a tool
+	MemoryWrite       // the agent has written something into a memory of its own
 )
 
 // Event is one call of a hook, in the pipeline's terms.
@@ -38,12 +39,16 @@ type Event struct {
 
 	Prompt string // Prompt: what the user wrote
 	Reply  string // TurnEnd: the agent's last message
+	// Answered (TurnEnd) is the prompt once more, from hosts that do not announce
+	// every prompt. It is kept if there was no Prompt.
+	Answered string
 
 	Summary string // PostCompact: what the host made of the conversation
+	Note    string // MemoryWrite: what the agent wrote
 
 	// Subagent marks what happens inside an agent that the main one started.
 	Subagent bool
-	// ContextLost (SessionStart, PreCompact) tells that what was injected before the
+	// ContextLost (SessionStart, PreCompact, SessionEnd) tells that what was injected before the
 	// running turn is gone, TurnLost that what was injected in it is gone as well.
 	ContextLost, TurnLost bool
 	// Paths (PreToolUse) are what a file tool is asked to open; empty for other

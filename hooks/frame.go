@@ -50,7 +50,7 @@ func omitted(n int) string {
 
 func renderEntry(it client.Item) string {
 	return fmt.Sprintf("<%s path=\"%s\" date=\"%s\" host=\"%s\" score=\"%.2f\">\n%s\n</%s>\n",
-		entryName, URI(it), attribute(it.Date), attribute(string(it.Host)), it.Score, defuse(strings.TrimSpace(it.Snippet)), entryName)
+		entryName, URI(it), attribute(it.Date), attribute(string(it.Host)), it.Score, Defuse(strings.TrimSpace(it.Snippet)), entryName)
 }
 
 // URI is the address of an item, which `reme-hook show` opens.

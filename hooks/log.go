@@ -18,8 +18,12 @@ const (
 	logPause = 10 * time.Millisecond
 )
 
-// awaitLog waits until the host's log has the end of the running turn.
+// awaitLog waits until the host's log, if it has one, tells the end of the
+// running turn.
 func (c *call) awaitLog() {
+	if c.host.ReadLog == nil {
+		return
+	}
 	s := c.State.Get(c.ev.Session)
 	if !s.Running {
 		return
@@ -54,12 +58,15 @@ func (c *call) takeLog(s *state.Session) (idle bool) {
 		// What it did read still counts; the rest is read next time.
 		c.log.Warn("host's log", "err", err)
 	}
+	// A turn that goes on is told later, under the same ids, unless nothing may come
+	// any more.
+	final := c.ev.Kind == Interrupt || c.ev.Kind == SessionEnd
 	var told []string
 	for _, t := range turns {
-		kept := spool.Turn{Turn: t.ID, Open: !t.Ended}
-		if t.Ended {
-			kept.Flush = client.TurnEnd
+		if !t.Ended && !final {
+			continue
 		}
+		kept := spool.Turn{Turn: t.ID, Flush: client.TurnEnd}
 		count := map[client.Role]int{}
 		private := false
 		for _, m := range t.Messages {
@@ -82,7 +89,7 @@ func (c *call) takeLog(s *state.Session) (idle bool) {
 		s.Running = false
 	}
 	s.Cursor = next
-	err = c.Spool.Settle(c.ctx, c.ev.Session, func(text string) bool { return slices.Contains(told, text) })
+	err = c.Spool.Settle(c.ev.Session, func(text string) bool { return slices.Contains(told, text) })
 	if err != nil {
 		c.log.Error("spool", "err", err)
 	}

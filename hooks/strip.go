@@ -157,7 +157,7 @@ func StripFrames(s string) string {
 		}
 		s = cutFrames(s, found)
 	}
-	return defuse(s)
+	return Defuse(s)
 }
 
 // cutFrames removes the frames of s, given where its tags are.
@@ -188,9 +188,9 @@ func cutFrames(s string, found []tag) string {
 	return b.String()
 }
 
-// defuse turns each frame tag of a text into a word in square brackets, so that
+// Defuse turns each frame tag of a text into a word in square brackets, so that
 // recalled text cannot close or imitate a frame.
-func defuse(s string) string {
+func Defuse(s string) string {
 	var b strings.Builder
 	pos := 0
 	for _, t := range tags(s) {

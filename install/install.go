@@ -42,6 +42,14 @@ type Target interface {
 	Trusted(context.Context, Env, Options) (TrustState, error)
 }
 
+// Validator is a [Target] whose host can tell whether it accepts its
+// configuration.
+type Validator interface {
+	// Validate asks the host about what an install has just written. An error takes
+	// the install back.
+	Validate(context.Context, Env, Options) error
+}
+
 // Scope says for whom hooks are installed.
 type Scope string
 
@@ -181,6 +189,14 @@ func Install(ctx context.Context, t Target, env Env, o Options) ([]Change, error
 	}
 	if err := plan.applyInstall(); err != nil {
 		return nil, err
+	}
+	if v, ok := t.(Validator); ok && len(plan.changes()) > 0 {
+		if err := v.Validate(ctx, env, o); err != nil {
+			if failed := plan.undoInstall(); failed != nil {
+				return plan.changes(), errors.Join(err, failed)
+			}
+			return nil, fmt.Errorf("%w; everything is as it was before", err)
+		}
 	}
 	if !o.Trust {
 		return plan.changes(), nil

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/agentscope-ai/reme-hook/client"
 	"github.com/agentscope-ai/reme-hook/internal/durable"
@@ -135,6 +136,7 @@ type plan struct {
 	env     Env
 	host    client.Host
 	receipt receipt
+	before  receipt // as it was when applyInstall began
 	steps   []step
 }
 
@@ -230,17 +232,39 @@ func (p *plan) applyInstall() error {
 			return err
 		}
 	}
-	before, err := readReceipt(p.env, p.host)
-	if err != nil {
+	var err error
+	if p.before, err = readReceipt(p.env, p.host); err != nil {
 		return err
 	}
 	if err := p.receipt.write(p.env, p.host); err != nil {
 		return err
 	}
 	if err := Apply(changes); err != nil {
-		return errors.Join(err, before.write(p.env, p.host))
+		return errors.Join(err, p.before.write(p.env, p.host))
 	}
 	return nil
+}
+
+// undoInstall takes back what applyInstall did.
+func (p *plan) undoInstall() error {
+	var back []Change
+	for _, c := range slices.Backward(p.changes()) {
+		back = append(back, Change{c.Path, c.New, c.Old})
+	}
+	if err := Apply(back); err != nil {
+		return err
+	}
+	for _, s := range p.steps {
+		p.receipt.removeFolders(s.file.Path)
+	}
+	return p.before.write(p.env, p.host)
+}
+
+// removeFolders removes those that were made for a file.
+func (r receipt) removeFolders(path string) {
+	for _, dir := range slices.Backward(r.Files[path].Made) {
+		os.Remove(dir) // refused by the system if it is not empty, as it should be
+	}
 }
 
 func (p *plan) applyUninstall() error {
@@ -248,10 +272,7 @@ func (p *plan) applyUninstall() error {
 		return err
 	}
 	for _, s := range p.steps {
-		made := p.receipt.Files[s.file.Path].Made
-		for i := len(made) - 1; i >= 0; i-- {
-			os.Remove(made[i]) // refused by the system if it is not empty, as it should be
-		}
+		p.receipt.removeFolders(s.file.Path)
 		delete(p.receipt.Files, s.file.Path)
 	}
 	return p.receipt.write(p.env, p.host)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -16,11 +15,11 @@ import (
 	"github.com/agentscope-ai/reme-hook/internal/durable"
 )
 
-// Deliver hands the pending turns of one session to the service, in order, and
-// removes those that it confirms. It stops at the first error that may pass,
-// and returns it; a turn that is refused for good goes to quarantine and the
-// rest goes on. Only one process delivers a session at a time; the others wait
-// until ctx ends.
+// Deliver hands the due records of one session to the service, in order, and
+// removes those that it confirms. It stops at the first error that may pass, and
+// returns it; a record that is refused for good goes to quarantine and the rest
+// goes on. Only one process delivers a session at a time; the others wait until
+// ctx ends.
 func (s Spool) Deliver(ctx context.Context, key client.SessionKey, svc client.Service) error {
 	unlock, err := durable.Stripes(filepath.Join(s.Dir, "lock", "deliver")).Lock(ctx, string(key))
 	if err != nil {
@@ -33,18 +32,91 @@ func (s Spool) Deliver(ctx context.Context, key client.SessionKey, svc client.Se
 			return err
 		}
 		if len(records) == 0 {
-			return s.sweep(ctx, key)
+			return s.sweep(key)
 		}
-		records = slices.DeleteFunc(records, func(r record) bool { return !s.due(r) })
-		if len(records) == 0 {
+		due := s.due(records)
+		if len(due) == 0 {
 			return nil
 		}
-		for _, r := range records {
-			if err := s.deliver(ctx, key, r, svc); err != nil {
+		if err := s.deliver(ctx, key, batch(due), svc); err != nil {
+			return err
+		}
+	}
+}
+
+// maxBatch bounds what is sent at once, in records.
+const maxBatch = 64
+
+// batch takes from the beginning of records what can be sent at once: messages
+// from one folder. Notes and what cannot be read go alone.
+func batch(records []record) []record {
+	alone := func(r record) bool { return r.err != nil || r.Note != nil }
+	n := 1
+	for n < min(len(records), maxBatch) && !alone(records[0]) && !alone(records[n]) && records[n].Cwd == records[0].Cwd {
+		n++
+	}
+	return records[:n]
+}
+
+// deliver hands over some records. If they are refused together, each is tried
+// alone.
+func (s Spool) deliver(ctx context.Context, key client.SessionKey, records []record, svc client.Service) error {
+	err := s.send(ctx, records, svc)
+	if client.ClassOf(err) == client.Permanent {
+		if len(records) == 1 {
+			return s.refuse(key, records[0], err)
+		}
+		for i := range records {
+			if err := s.deliver(ctx, key, records[i:i+1], svc); err != nil {
 				return err
 			}
 		}
+		return nil
 	}
+	if err != nil {
+		return err
+	}
+	crash.Point("deliver.appended")
+	for _, r := range records {
+		if err := os.Remove(filepath.Join(s.pending(key), r.name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	crash.Point("deliver.removed")
+	return nil
+}
+
+// send makes the calls for some records.
+func (s Spool) send(ctx context.Context, records []record, svc client.Service) error {
+	first := records[0]
+	if first.err != nil {
+		return &client.Error{Class: client.Permanent, Reason: first.err.Error()}
+	}
+	req := client.AppendRequest{Session: first.Session, Cwd: first.Cwd}
+	var flush client.FlushReason
+	for _, r := range records {
+		req.Events = append(req.Events, r.Events...)
+		flush = cmp.Or(r.Flush, flush)
+	}
+	if len(req.Events) > 0 {
+		res, err := svc.Append(ctx, req)
+		if err != nil {
+			return err
+		}
+		for _, e := range req.Events {
+			if !slices.Contains(res.EventIDs, e.ID) {
+				return &client.Error{Reason: "the service did not confirm every event"}
+			}
+		}
+	}
+	if first.Note != nil {
+		if _, err := svc.Remember(ctx, *first.Note); err != nil {
+			return err
+		}
+		return nil
+	}
+	_, err := svc.Flush(ctx, client.FlushRequest{Session: first.Session, Reason: cmp.Or(flush, client.TurnEnd)})
+	return err
 }
 
 // DeliverAll delivers every session that has turns due, until nothing is left.
@@ -74,82 +146,19 @@ func (s Spool) DeliverAll(ctx context.Context, svc client.Service) (ran bool, er
 	return true, ctx.Err()
 }
 
-// deliver hands over one record that is due.
-func (s Spool) deliver(ctx context.Context, key client.SessionKey, r record, svc client.Service) error {
-	if r.err != nil {
-		return s.refuse(key, r, r.err)
-	}
-	path := s.file(key, r.number)
-	if r.Open {
-		// An abandoned turn: from here on no event is added to its file, so that it
-		// may be removed.
-		err := s.locked(ctx, key, func() error {
-			t, err := readTurn(path)
-			if err != nil {
-				return err
-			}
-			r.Turn = t
-			return s.close(key, r, client.TurnEnd)
-		})
-		if err != nil {
-			return err
-		}
-	}
-	if len(r.Events) > 0 {
-		res, err := svc.Append(ctx, client.AppendRequest{Session: r.Session, Cwd: r.Cwd, Events: r.Events})
-		if client.ClassOf(err) == client.Permanent {
-			return s.refuse(key, r, err)
-		}
-		if err != nil {
-			return err
-		}
-		for _, e := range r.Events {
-			if !slices.Contains(res.EventIDs, e.ID) {
-				return &client.Error{Reason: "the service did not confirm every event"}
-			}
-		}
-	}
-	if r.Note != nil {
-		if _, err := svc.Remember(ctx, *r.Note); client.ClassOf(err) == client.Permanent {
-			return s.refuse(key, r, err)
-		} else if err != nil {
-			return err
-		}
-	}
-	crash.Point("deliver.appended")
-	_, err := svc.Flush(ctx, client.FlushRequest{Session: r.Session, Reason: cmp.Or(r.Flush, client.TurnEnd)})
-	if err != nil && client.ClassOf(err) != client.Permanent {
-		return err
-	}
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	crash.Point("deliver.removed")
-	return nil
-}
-
 // refuse moves a record to quarantine.
 func (s Spool) refuse(key client.SessionKey, r record, reason error) error {
-	from := s.file(key, r.number)
-	dir := s.quarantine(key)
+	from, dir := filepath.Join(s.pending(key), r.name), s.quarantine(key)
 	if err := durable.MkdirAll(dir); err != nil {
 		return err
 	}
-	taken, err := numbers(dir)
-	if err != nil {
-		return err
-	}
-	to := 1
-	if len(taken) > 0 {
-		to = taken[len(taken)-1] + 1
-	}
-	path := filepath.Join(dir, fmt.Sprintf("%08d.json", to))
+	path := filepath.Join(dir, newName(numberOf(r.name)))
 	if r.err != nil {
 		return os.Rename(from, path)
 	}
 	r.Open = false
 	r.Reason = reason.Error()
-	if err := s.write(path, r.Turn); err != nil {
+	if err := write(path, r.Turn); err != nil {
 		return err
 	}
 	return os.Remove(from)
@@ -157,45 +166,31 @@ func (s Spool) refuse(key client.SessionKey, r record, reason error) error {
 
 // sweep removes the folder of a session that has nothing pending, with what
 // killed writers left in it.
-func (s Spool) sweep(ctx context.Context, key client.SessionKey) error {
+func (s Spool) sweep(key client.SessionKey) error {
 	dir := s.pending(key)
-	if _, err := os.Stat(dir); err != nil {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
 		return nil
 	}
-	return s.locked(ctx, key, func() error {
-		entries, err := os.ReadDir(dir)
-		if err != nil {
-			return err
+	for _, e := range entries {
+		st, err := e.Info()
+		if err == nil && temporary(e.Name()) && s.Now().Sub(st.ModTime()).Abs() > Grace {
+			os.Remove(filepath.Join(dir, e.Name()))
 		}
-		if n, _ := numbers(dir); len(n) > 0 {
-			return nil
-		}
-		for _, e := range entries {
-			if temporary(e.Name()) {
-				if err := os.Remove(filepath.Join(dir, e.Name())); err != nil {
-					return err
-				}
-			}
-		}
-		os.Remove(dir) // stays if somebody keeps something in it
-		return nil
-	})
+	}
+	os.Remove(dir) // stays if somebody keeps something in it
+	return nil
 }
 
 // temporary tells the names that durable.WriteFile uses before it renames.
 func temporary(name string) bool {
-	number, random, ok := strings.Cut(name, ".json")
-	return ok && digits(number) && digits(random)
-}
-
-func digits(s string) bool {
-	return s != "" && strings.Trim(s, "0123456789") == ""
+	return len(name) > nameLength && numberOf(name[:nameLength]) > 0 && strings.Trim(name[nameLength:], "0123456789") == ""
 }
 
 // Entry is a record as it lies in the spool.
 type Entry struct {
 	Key         client.SessionKey `json:"key"`
-	Number      int               `json:"number"`
+	Name        string            `json:"name"` // of its file; they sort by age
 	Quarantined bool              `json:"quarantined,omitempty"`
 	Running     bool              `json:"running,omitempty"` // the turn has not ended; nothing is to be done
 	Turn        Turn              `json:"turn"`
@@ -203,37 +198,33 @@ type Entry struct {
 	Bytes       int64             `json:"bytes"`
 }
 
-// List returns all records, pending ones first, by session and number.
+// List returns all records, pending ones first, by session and age.
 func (s Spool) List() ([]Entry, error) {
 	var out []Entry
-	for _, q := range []bool{false, true} {
-		keys, err := s.keys(q)
+	for _, quarantined := range []bool{false, true} {
+		keys, err := s.keys(quarantined)
 		if err != nil {
 			return nil, err
 		}
 		for _, key := range keys {
 			dir := s.pending(key)
-			if q {
+			if quarantined {
 				dir = s.quarantine(key)
 			}
-			numbers, err := numbers(dir)
+			records, err := load(dir)
 			if err != nil {
 				return nil, err
 			}
-			for _, n := range numbers {
-				path := filepath.Join(dir, fmt.Sprintf("%08d.json", n))
-				st, err := os.Stat(path)
-				if errors.Is(err, fs.ErrNotExist) {
-					continue
+			due := s.due(records)
+			for _, r := range records {
+				e := Entry{Key: key, Name: r.name, Quarantined: quarantined, Turn: r.Turn}
+				if st, err := os.Stat(filepath.Join(dir, r.name)); err == nil {
+					e.Bytes = st.Size()
 				}
-				if err != nil {
-					return nil, err
+				if r.err != nil {
+					e.Damage = r.err.Error()
 				}
-				e := Entry{Key: key, Number: n, Quarantined: q, Bytes: st.Size()}
-				if e.Turn, err = readTurn(path); err != nil {
-					e.Damage = err.Error()
-				}
-				e.Running = !s.due(record{e.Turn, n, err})
+				e.Running = !quarantined && !slices.ContainsFunc(due, func(d record) bool { return d.name == r.name })
 				out = append(out, e)
 			}
 		}
@@ -265,25 +256,23 @@ func (s Spool) keys(quarantined bool) ([]client.SessionKey, error) {
 	return out, nil
 }
 
-// Release puts the quarantined turns of a session back to the end of its
-// pending ones, damaged records excepted.
-func (s Spool) Release(ctx context.Context, key client.SessionKey) error {
+// Release puts the quarantined records of a session back to the end of its
+// pending ones, those excepted that cannot be read.
+func (s Spool) Release(key client.SessionKey) error {
 	dir := s.quarantine(key)
-	taken, err := numbers(dir)
+	records, err := load(dir)
 	if err != nil {
 		return err
 	}
-	for _, n := range taken {
-		path := filepath.Join(dir, fmt.Sprintf("%08d.json", n))
-		t, err := readTurn(path)
-		if err != nil {
+	for _, r := range records {
+		if r.err != nil {
 			continue
 		}
-		t.Reason = ""
-		if err := s.Put(ctx, t); err != nil {
+		r.Reason = ""
+		if err := s.Put(r.Turn); err != nil {
 			return err
 		}
-		if err := os.Remove(path); err != nil {
+		if err := os.Remove(filepath.Join(dir, r.name)); err != nil {
 			return err
 		}
 	}

@@ -1,29 +1,31 @@
 // Package spool keeps every turn on disk until a service has confirmed it.
 //
-// It promises that a turn which Put has accepted survives a crash and a power
-// cut, that the turns of one session are delivered in the order in which they
-// were put, and that a turn leaves only when the service's answer names each of
-// its events. It never deletes anything else: what a service refuses for good
-// is moved to quarantine with the reason.
+// It promises that what Put has accepted survives a crash and a power cut, that
+// the messages of one session are delivered in the order in which they were put,
+// and that a record leaves only when the service's answer names each of its
+// events. It never deletes anything else: what a service refuses for good is
+// moved to quarantine with the reason.
 //
-// A turn is one JSON file, pending/<session key>/<number>.json. The numbers
-// grow within a session, so that order does not depend on any clock. A turn
-// that has not ended yet is a file like any other, marked open; the next event
-// of the session replaces it. Because a service drops events that it has seen,
-// delivering a turn again, or an open turn early, does no harm.
+// A record is one JSON file, pending/<session key>/<number>-<random>.json, that
+// is written once and never changed: a hook that has something to keep waits for
+// nobody. (With one file a turn, which its hooks completed under a lock, sixty
+// hooks at once on a busy machine starved each other until some were killed.) The
+// numbers grow within a session, so that order does not depend on any clock; the
+// random part keeps apart what two hooks put at the same time. A record may be
+// open: its turn goes on, and it is delivered with what follows. Because a service
+// drops events that it has seen, delivering a record again, or early, does no
+// harm.
 package spool
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/agentscope-ai/reme-hook/client"
@@ -46,7 +48,7 @@ const provisionalFor = 24 * time.Hour
 // somebody else should.
 const Grace = 5 * time.Second
 
-// Turn is one record: what was said in a turn of a session.
+// Turn is one record: what was said in a turn of a session, or in a part of it.
 type Turn struct {
 	Version int `json:"version"`
 	client.Session
@@ -77,207 +79,143 @@ func (s Spool) quarantine(key client.SessionKey) string {
 	return filepath.Join(s.Dir, "quarantine", string(key))
 }
 
-// locked runs f while no other process puts into the same session.
-func (s Spool) locked(ctx context.Context, key client.SessionKey, f func() error) error {
-	unlock, err := durable.Stripes(filepath.Join(s.Dir, "lock", "put")).Lock(ctx, string(key))
+// Put makes a record durable. Version and UpdatedAt are filled in.
+func (s Spool) Put(t Turn) error {
+	dir := s.pending(t.Key())
+	names, err := names(dir)
 	if err != nil {
 		return err
 	}
-	defer unlock()
-	return f()
+	number := 1
+	if len(names) > 0 {
+		number = numberOf(names[len(names)-1]) + 1
+	}
+	t.UpdatedAt = s.Now()
+	return write(filepath.Join(dir, newName(number)), t)
 }
 
-// record is a turn with its number. One that cannot be read has only that and an
-// error.
+// Close ends the session's open turn, if there is one. A flush before a
+// compaction or at the end of the session is asked for even if no turn was open.
+func (s Spool) Close(session client.Session, flush client.FlushReason) error {
+	records, err := s.load(session.Key())
+	if err != nil {
+		return err
+	}
+	open := slices.ContainsFunc(records, func(r record) bool { return r.Open && !r.Provisional })
+	if !open && flush == client.TurnEnd {
+		return nil
+	}
+	return s.Put(Turn{Session: session, Flush: flush})
+}
+
+// Settle drops the session's provisional records whose text is among those that
+// the host's log has told by now, under their real ids.
+func (s Spool) Settle(session client.Session, told func(text string) bool) error {
+	return s.eachProvisional(session, func(path string, r record) error {
+		if slices.ContainsFunc(r.Events, func(e client.Event) bool { return !told(e.Content) }) {
+			return nil
+		}
+		return os.Remove(path)
+	})
+}
+
+// Abandon makes the session's provisional records final, as the host's log will
+// not tell them any more, but for the one that has just begun with a text.
+func (s Spool) Abandon(session client.Session, begun string) error {
+	return s.eachProvisional(session, func(path string, r record) error {
+		if slices.ContainsFunc(r.Events, func(e client.Event) bool { return e.Content == begun }) {
+			return nil
+		}
+		r.Open, r.Provisional = false, false
+		return write(path, r.Turn)
+	})
+}
+
+func (s Spool) eachProvisional(session client.Session, do func(path string, r record) error) error {
+	key := session.Key()
+	records, err := s.load(key)
+	if err != nil {
+		return err
+	}
+	for _, r := range records {
+		if r.Provisional {
+			if err := do(filepath.Join(s.pending(key), r.name), r); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Unfinished returns what is open of the session's turns.
+func (s Spool) Unfinished(session client.Session) []Turn {
+	records, _ := s.load(session.Key())
+	var out []Turn
+	for _, r := range records {
+		if r.Open {
+			out = append(out, r.Turn)
+		}
+	}
+	return out
+}
+
+// record is a Turn with its file's name. One that cannot be read has only that
+// and an error.
 type record struct {
 	Turn
-	number int
-	err    error
+	name string
+	err  error
 }
 
-// load reads the pending records of a session, oldest first. There is seldom
-// more than one.
-func (s Spool) load(key client.SessionKey) ([]record, error) {
-	numbers, err := numbers(s.pending(key))
+// load reads the pending records of a session, oldest first.
+func (s Spool) load(key client.SessionKey) ([]record, error) { return load(s.pending(key)) }
+
+func load(dir string) ([]record, error) {
+	names, err := names(dir)
 	if err != nil {
 		return nil, err
 	}
 	var out []record
-	for _, n := range numbers {
-		t, err := readTurn(s.file(key, n))
+	for _, name := range names {
+		t, err := readTurn(filepath.Join(dir, name))
 		if !errors.Is(err, fs.ErrNotExist) {
-			out = append(out, record{t, n, err})
+			out = append(out, record{t, name, err})
 		}
 	}
 	return out, nil
 }
 
-// next is the number after the last of the records.
-func next(records []record) int {
-	if len(records) == 0 {
-		return 1
-	}
-	return records[len(records)-1].number + 1
-}
-
-// Put makes a turn durable. If a record of the same turn is open, the events
-// that it lacks are added to it; other open records are closed first, as they
-// will get no more events. Provisional records stand apart: they are not closed,
-// and one that says the same already is not doubled. Version and UpdatedAt are
-// filled in.
-func (s Spool) Put(ctx context.Context, t Turn) error {
-	key := t.Key()
-	return s.locked(ctx, key, func() error {
-		records, err := s.load(key)
-		if err != nil {
-			return err
+// due picks the records that are to be delivered: whose turn has ended, goes on
+// in a later record that ends it, or will not end any more; and those that cannot
+// be read and must get out of the way.
+func (s Spool) due(records []record) []record {
+	var out []record
+	for i, r := range records {
+		age, limit := s.Now().Sub(r.UpdatedAt), OpenFor
+		if r.Provisional {
+			limit = provisionalFor
 		}
-		number := next(records)
-		for _, r := range records {
-			switch {
-			case !r.Open || t.Note != nil:
-			case r.Provisional && t.Provisional && slices.EqualFunc(r.Events, t.Events, sameContent):
-				return nil
-			case r.Provisional || t.Provisional:
-			case r.Turn.Turn == t.Turn:
-				number = r.number
-				t.Events = merged(r.Events, t.Events)
-			default:
-				if err := s.close(key, r, client.TurnEnd); err != nil {
-					return err
-				}
-			}
-		}
-		if len(t.Events) == 0 && t.Note == nil && !forced(t.Flush) {
-			return nil
-		}
-		t.UpdatedAt = s.Now()
-		return s.write(s.file(key, number), t)
-	})
-}
-
-// merged appends the events that are not there yet.
-func merged(have, more []client.Event) []client.Event {
-	for _, e := range more {
-		if !slices.ContainsFunc(have, func(h client.Event) bool { return h.ID == e.ID }) {
-			have = append(have, e)
+		over := slices.ContainsFunc(records[i+1:], func(later record) bool {
+			return !later.Provisional && (!later.Open || later.Turn.Turn != r.Turn.Turn)
+		})
+		if r.err != nil || !r.Open || over && !r.Provisional || age < 0 || age >= limit {
+			out = append(out, r)
 		}
 	}
-	return have
-}
-
-func sameContent(a, b client.Event) bool { return a.Content == b.Content }
-
-// Settle drops the session's provisional turns whose text is among those that
-// the host's log has told by now, under their real ids.
-func (s Spool) Settle(ctx context.Context, session client.Session, told func(text string) bool) error {
-	return s.eachProvisional(ctx, session, func(key client.SessionKey, r record) error {
-		if slices.ContainsFunc(r.Events, func(e client.Event) bool { return !told(e.Content) }) {
-			return nil
-		}
-		return os.Remove(s.file(key, r.number))
-	})
-}
-
-// Abandon closes the session's provisional turns, which the host's log will not
-// tell any more, but the one that has just begun with a text.
-func (s Spool) Abandon(ctx context.Context, session client.Session, begun string) error {
-	return s.eachProvisional(ctx, session, func(key client.SessionKey, r record) error {
-		if slices.ContainsFunc(r.Events, func(e client.Event) bool { return e.Content == begun }) {
-			return nil
-		}
-		return s.close(key, r, client.TurnEnd)
-	})
-}
-
-func (s Spool) eachProvisional(ctx context.Context, session client.Session, do func(client.SessionKey, record) error) error {
-	key := session.Key()
-	return s.locked(ctx, key, func() error {
-		records, err := s.load(key)
-		if err != nil {
-			return err
-		}
-		for _, r := range records {
-			if r.Open && r.Provisional {
-				if err := do(key, r); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
-	})
-}
-
-// Close ends the session's open turn, if there is one: it will get no more
-// events; a provisional one only at the end of the session. A flush before a compaction or at the
-// end of the session is asked for even if no turn was open.
-func (s Spool) Close(ctx context.Context, session client.Session, flush client.FlushReason) error {
-	key := session.Key()
-	return s.locked(ctx, key, func() error {
-		records, err := s.load(key)
-		if err != nil {
-			return err
-		}
-		for _, r := range records {
-			if r.Open && (!r.Provisional || flush == client.SessionEnd) {
-				return s.close(key, r, flush)
-			}
-		}
-		if !forced(flush) {
-			return nil
-		}
-		return s.write(s.file(key, next(records)), Turn{Session: session, Flush: flush, UpdatedAt: s.Now()})
-	})
-}
-
-// close marks a record as complete.
-func (s Spool) close(key client.SessionKey, r record, flush client.FlushReason) error {
-	r.Open, r.Provisional = false, false
-	r.Flush = flush
-	r.UpdatedAt = s.Now()
-	return s.write(s.file(key, r.number), r.Turn)
-}
-
-// forced tells the flushes that are worth a record of their own.
-func forced(r client.FlushReason) bool { return r != "" && r != client.TurnEnd }
-
-// Unfinished returns the session's open turn.
-func (s Spool) Unfinished(session client.Session) (Turn, bool) {
-	records, err := s.load(session.Key())
-	for _, r := range records {
-		if r.Open && !r.Provisional {
-			return r.Turn, err == nil
-		}
-	}
-	return Turn{}, false
-}
-
-// due tells whether a record is to be delivered: its turn has ended, or will not
-// end any more, or it cannot be read and must get out of the way.
-func (s Spool) due(r record) bool {
-	limit := OpenFor
-	if r.Provisional {
-		limit = provisionalFor
-	}
-	age := s.Now().Sub(r.UpdatedAt)
-	return r.err != nil || !r.Open || age < 0 || age >= limit
+	return out
 }
 
 // Due tells whether a session has anything to deliver that has been waiting for
 // at least the given time: what is younger may be on its way already.
 func (s Spool) Due(key client.SessionKey, waited time.Duration) bool {
 	records, err := s.load(key)
-	return err == nil && slices.ContainsFunc(records, func(r record) bool {
+	return err == nil && slices.ContainsFunc(s.due(records), func(r record) bool {
 		age := s.Now().Sub(r.UpdatedAt)
-		return s.due(r) && (age < 0 || age >= waited)
+		return age < 0 || age >= waited
 	})
 }
 
-func (s Spool) file(key client.SessionKey, n int) string {
-	return filepath.Join(s.pending(key), fmt.Sprintf("%08d.json", n))
-}
-
-func (s Spool) write(path string, t Turn) error {
+func write(path string, t Turn) error {
 	t.Version = version
 	if t.Events == nil {
 		t.Events = []client.Event{}
@@ -286,21 +224,24 @@ func (s Spool) write(path string, t Turn) error {
 	if err != nil {
 		return err
 	}
-	dir := filepath.Dir(path)
-	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-		if err := durable.MkdirAll(dir); err != nil {
-			return err
-		}
-		if err := durable.SyncDir(filepath.Dir(dir)); err != nil {
-			return err
-		}
-	}
 	crash.Point("put.begin")
-	if err := durable.WriteFile(path, append(data, '\n')); err != nil {
+	for {
+		dir := filepath.Dir(path)
+		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+			if err := durable.MkdirAll(dir); err != nil {
+				return err
+			}
+			if err := durable.SyncDir(filepath.Dir(dir)); err != nil {
+				return err
+			}
+		}
+		err := durable.WriteFile(path, append(data, '\n'))
+		if _, gone := os.Stat(dir); err != nil && errors.Is(gone, fs.ErrNotExist) {
+			continue // a deliverer has just removed the empty folder
+		}
+		crash.Point("put.written")
 		return err
 	}
-	crash.Point("put.written")
-	return nil
 }
 
 func readTurn(path string) (Turn, error) {
@@ -322,23 +263,34 @@ func parseTurn(data []byte) (Turn, error) {
 	return t, t.Validate()
 }
 
-// numbers lists the records of a session folder, oldest first. A missing folder
-// is an empty one.
-func numbers(dir string) ([]int, error) {
-	entries, err := os.ReadDir(dir)
+const nameLength = len("00000001-89abcdef.json")
+
+func newName(number int) string { return fmt.Sprintf("%08d-%08x.json", number, rand.Uint32()) }
+
+// numberOf is the number in a record's name, 0 if it is not one.
+func numberOf(name string) int {
+	var number, random uint32
+	if n, err := fmt.Sscanf(name, "%08d-%08x.json", &number, &random); err != nil || n != 2 || len(name) != nameLength {
+		return 0
+	}
+	return int(number)
+}
+
+// names lists the records of a session folder, oldest first. A missing folder is
+// an empty one.
+func names(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir) // sorted
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	var out []int
+	var out []string
 	for _, e := range entries {
-		name, ok := strings.CutSuffix(e.Name(), ".json")
-		if n, err := strconv.Atoi(name); ok && err == nil && n > 0 && e.Type().IsRegular() {
-			out = append(out, n)
+		if numberOf(e.Name()) > 0 && e.Type().IsRegular() {
+			out = append(out, e.Name())
 		}
 	}
-	slices.Sort(out)
 	return out, nil
 }

@@ -101,7 +101,7 @@ func turn(id string, events ...string) Turn {
 func put(t *testing.T, s Spool, turns ...Turn) {
 	t.Helper()
 	for _, turn := range turns {
-		if err := s.Put(t.Context(), turn); err != nil {
+		if err := s.Put(turn); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -141,12 +141,16 @@ func TestOpenTurn(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect(t, svc)
-	if got, ok := s.Unfinished(session); !ok || got.Turn != "1" {
+	if got := s.Unfinished(session); len(got) != 1 || got[0].Turn != "1" {
 		t.Errorf("unfinished: %+v", got)
 	}
 	steered := turn("1", "e2")
 	steered.Open = true
-	put(t, s, steered, turn("1", "e3"))
+	put(t, s, steered)
+	if s.Due(session.Key(), 0) {
+		t.Error("a turn that goes on is due")
+	}
+	put(t, s, turn("1", "e3"))
 	if err := s.Deliver(t.Context(), session.Key(), svc); err != nil {
 		t.Fatal(err)
 	}
@@ -173,20 +177,45 @@ func TestErrors(t *testing.T) {
 	if err := s.Deliver(t.Context(), session.Key(), svc); err == nil {
 		t.Error("no error")
 	}
-	expect(t, svc, "e1")
+	expect(t, svc)
 	svc.fail = map[client.EventID]error{"e2": &client.Error{Class: client.Permanent, Reason: "refused"}}
 	if err := s.Deliver(t.Context(), session.Key(), svc); err != nil {
 		t.Error(err)
 	}
 	expect(t, svc, "e1", "e3")
 	svc.fail = nil
-	if err := s.Release(t.Context(), session.Key()); err != nil {
+	if err := s.Release(session.Key()); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Deliver(t.Context(), session.Key(), svc); err != nil {
 		t.Fatal(err)
 	}
 	expect(t, svc, "e1", "e3", "e2")
+}
+
+func TestConcurrentPuts(t *testing.T) {
+	t.Parallel()
+	s, svc := newSpool(t)
+	var wg sync.WaitGroup
+	for i := range 60 {
+		wg.Go(func() {
+			if err := s.Put(turn(fmt.Sprint(i), fmt.Sprint("e", i))); err != nil {
+				t.Error(err)
+			}
+			if i%10 == 0 {
+				if err := s.Deliver(context.Background(), session.Key(), svc); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if err := s.Deliver(t.Context(), session.Key(), svc); err != nil {
+		t.Fatal(err)
+	}
+	if got := svc.ids(t); len(got) != 60 {
+		t.Errorf("%d of 60 arrived", len(got))
+	}
 }
 
 func TestNothingLeavesUnconfirmed(t *testing.T) {
@@ -197,7 +226,7 @@ func TestNothingLeavesUnconfirmed(t *testing.T) {
 	if err := s.Deliver(t.Context(), session.Key(), svc); err == nil {
 		t.Error("no error")
 	}
-	if n, err := numbers(s.pending(session.Key())); err != nil || len(n) != 1 {
+	if n, err := names(s.pending(session.Key())); err != nil || len(n) != 1 {
 		t.Errorf("pending: %v, %v", n, err)
 	}
 }
@@ -226,10 +255,14 @@ func TestFilesOfOthersStay(t *testing.T) {
 	s, svc := newSpool(t)
 	put(t, s, turn("1", "e1"))
 	dir := s.pending(session.Key())
-	for _, name := range []string{"00000001.json1234", "notes.txt", "00000002.json.bak"} {
+	for _, name := range []string{"00000001-89abcdef.json1234", "notes.txt", "00000002-89abcdef.json.bak"} {
 		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
+	}
+	old := start.Add(-time.Hour)
+	if err := os.Chtimes(filepath.Join(dir, "00000001-89abcdef.json1234"), old, old); err != nil {
+		t.Fatal(err)
 	}
 	if err := s.Deliver(t.Context(), session.Key(), svc); err != nil {
 		t.Fatal(err)
@@ -295,7 +328,7 @@ func TestCrash(t *testing.T) {
 		}
 		s := Spool{Dir: os.Getenv("SPOOL_DIR"), Now: func() time.Time { return start }}
 		svc := &service{file: os.Getenv("SPOOL_SERVICE")}
-		s.Put(context.Background(), turn("2", "e2"))
+		s.Put(turn("2", "e2"))
 		s.Deliver(context.Background(), session.Key(), svc)
 		return
 	}

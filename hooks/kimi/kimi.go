@@ -68,7 +68,7 @@ func decode(kind hooks.Kind, p hooks.Payload) hooks.Event {
 	case hooks.PreCompact:
 		// Only the user's own messages and a summary remain, and no event that could
 		// inject anything follows before the next prompt.
-		e.ContextLost = true
+		e.ContextLost, e.TurnLost = true, true
 	case hooks.PreToolUse:
 		input := p.Object("tool_input")
 		for _, key := range []string{"path", "pattern"} {
@@ -100,7 +100,7 @@ func sample(e hooks.Event) []byte {
 		payload["prompt"] = []any{map[string]string{"type": "text", "text": e.Prompt}}
 	case hooks.TurnEnd:
 		payload["hook_event_name"], payload["stop_hook_active"] = "Stop", false
-		payload["last_assistant_message"] = e.Reply // see reader.turns
+		payload["last_assistant_message"] = e.Reply // see selfTest
 	}
 	b, err := json.Marshal(payload)
 	if err != nil {

@@ -44,15 +44,18 @@ type reader struct {
 	read int64 // bytes in all
 }
 
-// turns implements [hooks.Adapter.ReadLog]. A session without a wire is one of a
-// self-test if its stop has the turn and the reply; Kimi sends neither.
+// turns implements [hooks.Adapter.ReadLog].
 func (r *reader) turns(e hooks.Event, cursor string) ([]hooks.LogTurn, string, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	path, err := wireOf(r.home(), e.Session.ID)
-	if errors.Is(err, os.ErrNotExist) && e.Turn != "" && e.Reply != "" {
-		reply := hooks.LogMessage{Role: client.Assistant, Text: e.Reply, At: time.Now()}
-		return []hooks.LogTurn{{ID: e.Turn, Messages: []hooks.LogMessage{reply}, Ended: true}}, cursor, nil
+	if errors.Is(err, os.ErrNotExist) {
+		if turn, ok := selfTest(e); ok {
+			return []hooks.LogTurn{turn}, cursor, nil
+		}
+		if e.Kind == hooks.SessionStart {
+			return nil, cursor, nil // `kimi web` has not begun the file by then
+		}
 	}
 	if err != nil {
 		return nil, cursor, err
@@ -76,6 +79,17 @@ func (r *reader) turns(e hooks.Event, cursor string) ([]hooks.LogTurn, string, e
 		err = r.readOn(f, w)
 	}
 	return w.told(), w.position(f), err
+}
+
+// selfTest makes of an event the turn that a session file would tell. Self-tests
+// have no such file; their payloads name the turn, as Kimi's never do with a
+// prompt or a stop, and their stops have the reply.
+func selfTest(e hooks.Event) (hooks.LogTurn, bool) {
+	said := hooks.LogMessage{Role: client.User, Text: e.Prompt, At: time.Now()}
+	if e.Reply != "" {
+		said.Role, said.Text = client.Assistant, e.Reply
+	}
+	return hooks.LogTurn{ID: e.Turn, Messages: []hooks.LogMessage{said}, Ended: true}, e.Turn != "" && said.Text != ""
 }
 
 // start is the offset that a cursor stands for; the beginning, if the file is

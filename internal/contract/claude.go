@@ -20,6 +20,8 @@ type Claude struct {
 // Name implements Host.
 func (c *Claude) Name() string { return "claude-code" }
 
+func (c *Claude) model() *Model { return c.Model }
+
 // Run implements Host. "/compact" as a prompt is the host's own command.
 func (c *Claude) Run(ctx context.Context, turn Turn) (Result, error) {
 	return c.run(ctx, turn, nil, "--", turn.Prompt)

@@ -17,6 +17,8 @@ type Codex struct {
 // Name implements Host.
 func (c *Codex) Name() string { return "codex" }
 
+func (c *Codex) model() *Model { return c.Model }
+
 var (
 	codexSession   = regexp.MustCompile(`(?m)^session id: (\S+)`)
 	codexHook      = regexp.MustCompile(`(?m)^hook: (\w+)$`)

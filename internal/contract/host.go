@@ -16,6 +16,7 @@ import (
 type Host interface {
 	Name() string
 	Run(ctx context.Context, turn Turn) (Result, error)
+	model() *Model
 }
 
 // Turn is one call of a host.

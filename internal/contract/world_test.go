@@ -182,12 +182,7 @@ func (w *world) well(h Host, r Result, reply string) {
 	}
 }
 
-func (w *world) model(h Host) *Model {
-	if h == Host(w.codex) {
-		return w.codex.Model
-	}
-	return w.claude.Model
-}
+func (w *world) model(h Host) *Model { return h.model() }
 
 // last is the newest request of a kind that a host made.
 func (w *world) last(h Host, kind Kind) Request {
@@ -219,7 +214,7 @@ func (w *world) shown(r Request, n int, fact string) {
 
 // row is a line of a dialog file.
 type row struct {
-	Role     string
+	ID, Role string
 	Content  []struct{ Text string }
 	Metadata struct {
 		Session string `json:"session_id"`

@@ -121,10 +121,10 @@ func (d Doctor) backlog() []Finding {
 		out = append(out, Finding{serviceArea, Problem, fmt.Sprintf("delivery failed, %s in a row (%s): %s", count(b.Failures, "time"), b.Class, b.Reason), "mend the cause, then `reme-hook spool replay`"})
 	}
 	if due > 0 {
-		out = append(out, Finding{serviceArea, Note, count(due, "turn") + " waiting for delivery", "any later hook delivers; `reme-hook spool replay` does it now"})
+		out = append(out, Finding{serviceArea, Note, count(due, "record") + " waiting for delivery", "any later hook delivers; `reme-hook spool replay` does it now"})
 	}
 	if quarantined > 0 {
-		out = append(out, Finding{serviceArea, Problem, count(quarantined, "turn") + " in quarantine", "`reme-hook spool list` tells why, `reme-hook spool replay` tries again"})
+		out = append(out, Finding{serviceArea, Problem, count(quarantined, "record") + " in quarantine", "`reme-hook spool list` tells why, `reme-hook spool replay` tries again"})
 	}
 	if len(out) == 0 {
 		out = append(out, Finding{serviceArea, OK, "spool: nothing waits", ""})

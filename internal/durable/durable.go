@@ -17,7 +17,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"syscall"
-	"time"
 
 	"github.com/gofrs/flock"
 	"github.com/natefinch/atomic"
@@ -103,13 +102,24 @@ func (s Stripes) Lock(ctx context.Context, name string) (unlock func(), err erro
 }
 
 // Lock takes the OS lock on a file, which it makes if needed, waiting until ctx
-// ends.
+// ends. Those who wait are served in turn, as the system does it.
 func Lock(ctx context.Context, path string) (unlock func(), err error) {
 	l, err := lockFile(path)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := l.TryLockContext(ctx, 2*time.Millisecond); err != nil {
+	locked := make(chan error, 1)
+	go func() { locked <- l.Lock() }()
+	select {
+	case err = <-locked:
+	case <-ctx.Done():
+		err = ctx.Err()
+		go func() {
+			<-locked
+			l.Close()
+		}()
+	}
+	if err != nil {
 		return nil, fmt.Errorf("lock %s: %w", filepath.Base(path), err)
 	}
 	return func() { l.Close() }, nil

@@ -1,0 +1,60 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/mattn/go-isatty"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/spf13/cobra"
+
+	"github.com/agentscope-ai/reme-hook/gateway"
+	"github.com/agentscope-ai/reme-hook/workspace"
+)
+
+func newMCPCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:     "mcp",
+		Short:   "Give the memory to an agent as tools (MCP server on stdin and stdout)",
+		GroupID: groupHosts,
+		Long: `Serve the Model Context Protocol on stdin and stdout, with the tools search, read,
+traverse, daily_list and remember. An agent starts it by itself once it is in its
+configuration, for example:
+
+  claude mcp add --scope user reme -- reme-hook mcp
+  codex mcp add reme -- reme-hook mcp
+
+Several may run at once, and beside hooks.`,
+		Args: args(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if isatty.IsTerminal(a.stdin.Fd()) {
+				return usageError{fmt.Errorf("an agent starts this by itself; see '%s --help'", c.CommandPath())}
+			}
+			return a.withWorkspace(a.serveMCP)
+		},
+	}
+}
+
+// serveMCP ends without an error when the agent closes stdin or ends the process.
+func (a *app) serveMCP(ws *workspace.Workspace) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // who asks again need not wait for what is being answered
+	defer stop()
+	a.pokeIfDue()
+	log := a.log()
+	cwd, _ := os.Getwd()
+	server, err := gateway.New(ws, cwd).MCP(log)
+	if err != nil {
+		return err
+	}
+	if err = server.Run(ctx, gateway.Answering(&mcp.StdioTransport{})); ctx.Err() != nil {
+		return nil
+	}
+	if err != nil {
+		log.Error("mcp ended", "err", err)
+	}
+	return err
+}

@@ -1,0 +1,125 @@
+// Package hermes is all that is known of Hermes Agent: what our memory provider
+// in it sends and accepts, and where its configuration is. Observed on release
+// 0.19.0.
+package hermes
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"github.com/agentscope-ai/reme-hook/client"
+	"github.com/agentscope-ai/reme-hook/hooks"
+)
+
+// Host is Hermes' name on the command line.
+const Host client.Host = "hermes"
+
+// maxContext is ours: Hermes passes on whatever it is given, but sends it again
+// with every later request.
+const maxContext = 10_000
+
+// Adapter connects Hermes to the pipeline. The provider makes the ids of turns,
+// as Hermes has none. Nothing can be injected but in answer to a prompt.
+func Adapter() *hooks.Adapter {
+	return &hooks.Adapter{
+		Host:  Host,
+		Title: "Hermes",
+		Events: map[string]hooks.Kind{
+			"prefetch":        hooks.Prompt,
+			"sync-turn":       hooks.TurnEnd,
+			"on-pre-compress": hooks.PreCompact,
+			// Comes with compactions too, before the running turn is synced; that one is
+			// kept all the same.
+			"on-session-end": hooks.SessionEnd,
+			// Is about the session that is left. Hermes announces no other end of one that
+			// /resume or /branch leaves.
+			"on-session-switch": hooks.SessionEnd,
+			"on-memory-write":   hooks.MemoryWrite,
+		},
+		Decode:     decode,
+		Encode:     encode,
+		Sample:     sample,
+		MaxContext: maxContext,
+		Size:       hooks.Bytes,
+		Envelopes:  []string{"memory-context"},
+	}
+}
+
+func decode(kind hooks.Kind, p hooks.Payload) hooks.Event {
+	e := hooks.Event{
+		Name:     p.String("event"),
+		Session:  client.Session{Scope: scope(p), ID: p.String("session_id")},
+		Turn:     client.TurnID(p.String("turn")),
+		Cwd:      p.String("cwd"),
+		Subagent: !isPrimary(p),
+	}
+	switch kind {
+	case hooks.Prompt:
+		e.Prompt = p.Text("query")
+	case hooks.TurnEnd:
+		e.Answered, e.Reply = p.Text("user_content"), p.Text("assistant_content")
+	case hooks.PreCompact:
+		// What is left is a summary and the end of the conversation.
+		e.ContextLost, e.TurnLost = true, true
+	case hooks.SessionEnd:
+		// After /undo the session stays and the end of it has gone.
+		e.ContextLost = string(p["rewound"]) == "true"
+		e.TurnLost = e.ContextLost
+	case hooks.MemoryWrite:
+		if action := p.String("action"); action == "add" || action == "replace" {
+			e.Note = p.Text("content")
+		}
+	}
+	return e
+}
+
+// scope is the profile, or the folder of a configuration that belongs to none.
+func scope(p hooks.Payload) string {
+	switch name := p.String("agent_identity"); name {
+	case "", "custom":
+		if home := p.String("hermes_home"); home != "" {
+			return home
+		}
+	default:
+		return name
+	}
+	return "default"
+}
+
+// isPrimary tells the user's own conversations from those of subagents, cron jobs
+// and the review of a session. Hermes 0.19.0 loads no provider for these.
+func isPrimary(p hooks.Payload) bool {
+	agent, platform, written := p.String("agent_context"), p.String("platform"), p.Object("metadata").String("execution_context")
+	return (agent == "" || agent == "primary") && platform != "cron" && platform != "subagent" && (written == "" || written == "foreground")
+}
+
+// encode answers with one JSON object, or with nothing.
+func encode(_ hooks.Event, o hooks.Outcome) []byte {
+	if o.Context == "" {
+		return nil
+	}
+	return encodeJSON(map[string]string{"context": o.Context})
+}
+
+// sample makes a payload as the provider sends it.
+func sample(e hooks.Event) []byte {
+	payload := map[string]any{"session_id": e.Session.ID, "turn": e.Turn, "cwd": e.Cwd}
+	switch e.Kind {
+	case hooks.Prompt:
+		payload["event"], payload["query"] = "prefetch", e.Prompt
+	case hooks.TurnEnd:
+		payload["event"], payload["assistant_content"] = "sync_turn", e.Reply
+	}
+	return encodeJSON(payload)
+}
+
+// encodeJSON writes one line of JSON and keeps < and > as they are.
+func encodeJSON(v any) []byte {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil // nothing that this package passes
+	}
+	return b.Bytes()
+}

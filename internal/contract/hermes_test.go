@@ -1,0 +1,294 @@
+//go:build unix
+
+package contract
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const hermesVariable = "REME_CONTRACT_HERMES"
+
+// newHermes makes a machine that has Hermes too, where the product is not installed.
+func newHermes(t *testing.T) (*world, *Hermes) {
+	t.Helper()
+	w := newWorld(t)
+	bin := os.Getenv(hermesVariable)
+	if _, err := os.Stat(bin); err != nil {
+		message := "Hermes is missing: .ci/run installs it and names it in " + hermesVariable
+		if os.Getenv("REME_CONTRACT_REQUIRED") == "1" {
+			t.Fatal(message)
+		}
+		t.Skip(message)
+	}
+	if err := os.Symlink(bin, filepath.Join(w.home, "bin", "hermes")); err != nil {
+		t.Fatal(err)
+	}
+	h := &Hermes{Bin: w.home + "/bin/hermes", Home: w.home, Project: w.project, Path: w.path(), Model: NewHermesModel()}
+	t.Cleanup(h.Model.Close)
+	return w, h
+}
+
+// newWiredHermes makes a machine with all three hosts wired; config is the user's of Hermes.
+func newWiredHermes(t *testing.T, config string) (*world, *Hermes) {
+	t.Helper()
+	w, h := newHermes(t)
+	w.put(hermesConfig, config, 0o600)
+	w.must("install", "codex", "claude-code", "hermes", "--trust")
+	return w, h
+}
+
+const hermesConfig = ".hermes/config.yaml"
+
+// tell is one call of Hermes that has to go well.
+func (w *world) tell(h *Hermes, session, prompt string, steps ...Step) Result {
+	w.Helper()
+	r := w.run(h, Turn{Prompt: prompt, Session: session}, steps...)
+	if want := steps[len(steps)-1].Text; r.Code != 0 || r.Reply != want {
+		w.Fatalf("hermes: exit status %d, reply %q, want 0 and %q\n%s\n%s", r.Code, r.Reply, want, r.Stdout, r.Stderr)
+	}
+	return r
+}
+
+// What is told to one of Hermes, Codex and Claude Code is known to the others, and afterwards nothing of the product is
+// left.
+func TestHermesLoop(t *testing.T) {
+	const mine = "# mine\r\ndisplay: {compact: true} # less\r\nmemory:\r\n  # two kinds\r\n  nudge_interval: 7"
+	w, h := newWiredHermes(t, mine)
+
+	const tea = "The office kettle is called Bartholomew and wants descaling every Thursday."
+	const askTea = "When does the office kettle want descaling?"
+	toldCodex := w.say(w.codex, "", billing, Step{Text: "Noted."})
+	toldClaude := w.say(w.claude, "", tea, Step{Text: "Poor kettle."})
+	asked := w.tell(h, "", askBilling, Step{Text: "In spring."})
+	w.shown(w.last(h, Main), 1, billing)
+	askedTea := w.tell(h, "", askTea, Step{Text: "On Thursdays."})
+	w.shown(w.last(h, Main), 1, tea)
+
+	told := w.tell(h, "", server, Step{Text: "Understood."})
+	w.say(w.codex, "", askServer, Step{Text: "That one."})
+	w.shown(w.last(w.codex, Main), 1, server)
+	w.say(w.claude, "", askServer, Step{Text: "That one."})
+	w.shown(w.last(w.claude, Main), 1, server)
+
+	w.dialog(w.codex, toldCodex.Session, "user: "+billing, "assistant: Noted.")
+	w.dialog(w.claude, toldClaude.Session, "user: "+tea, "assistant: Poor kettle.")
+	w.dialog(h, asked.Session, "user: "+askBilling, "assistant: In spring.")
+	w.dialog(h, askedTea.Session, "user: "+askTea, "assistant: On Thursdays.")
+	w.dialog(h, told.Session, "user: "+server, "assistant: Understood.")
+	if n := len(w.rows(h)); n != 6 {
+		w.Errorf("%d messages of Hermes were captured, want 6", n)
+	}
+	if r := w.hook("doctor"); r.Code != 0 {
+		w.Errorf("doctor: exit status %d\n%s%s", r.Code, r.Stdout, r.Stderr)
+	}
+
+	w.must("uninstall", "--all")
+	if raw, err := os.ReadFile(filepath.Join(w.home, hermesConfig)); string(raw) != mine {
+		w.Errorf("after uninstall %q, %v", raw, err)
+	}
+	if _, err := os.Stat(filepath.Join(w.home, ".hermes/plugins/reme")); !os.IsNotExist(err) {
+		w.Errorf("the provider's folder is still there: %v", err)
+	}
+	w.run(h, Turn{Prompt: askBilling})
+	if n := len(w.last(h, Main).Frames()); n != 0 {
+		w.Errorf("%d frames after uninstall", n)
+	}
+}
+
+// A memory is shown once in a session and stays, over a resume too. Tools find, read and write memories; what the host's
+// own memory is told is a note, and no output of a tool is captured.
+func TestHermesSession(t *testing.T) {
+	w, h := newWiredHermes(t, "")
+	w.say(w.codex, "", billing)
+	w.say(w.codex, "", server)
+	s := w.tell(h, "", askBilling, Step{Shell: "echo tool''ran"}, Step{Text: "One."}).Session
+	w.shown(w.last(h, Main), 1, billing)
+	w.tell(h, s, askBilling,
+		Step{Tool: "reme_search", Args: map[string]any{"query": "staging database port"}},
+		Step{Tool: "reme_remember", Args: map[string]any{"content": "Tulips go into the window box.", "title": "-Tulips"}},
+		Step{Tool: "memory", Args: map[string]any{"action": "add", "target": "memory", "content": "The cellar door squeaks on Mondays."}},
+		Step{Text: "Two."})
+	got := w.last(h, Main).Role("tool")
+	if len(got) != 4 || !strings.Contains(got[0], "toolran") || !strings.Contains(got[1], server) || !strings.Contains(got[2], "daily/") {
+		w.Errorf("tool results %q", got)
+	}
+	if frames := w.last(h, Main).Frames(); len(frames) != 1 {
+		w.Errorf("%d frames, want 1", len(frames))
+	}
+	w.dialog(h, s, "user: "+askBilling, "assistant: One.", "user: "+askBilling, "assistant: Two.")
+
+	w.say(w.claude, "", "When does the cellar door squeak?")
+	w.shown(w.last(w.claude, Main), 1, "squeaks on Mondays")
+	frame := w.last(w.claude, Main).Frames()[0]
+	_, path, _ := strings.Cut(frame, `path="`)
+	path, _, _ = strings.Cut(path, `"`)
+	w.tell(h, "", "Open it.", Step{Tool: "reme_read", Args: map[string]any{"path": path}}, Step{Text: "Opened."})
+	if got := w.last(h, Main).Role("tool"); len(got) != 1 || !strings.Contains(got[0], "squeaks on Mondays") {
+		w.Errorf("tool results %q", got)
+	}
+}
+
+// Turns that Hermes never syncs are known to other hosts all the same, and once.
+func TestHermesUnfinished(t *testing.T) {
+	ends := map[string]func(w *world, h *Hermes){
+		"kill -9": func(w *world, h *Hermes) {
+			ctx, kill := context.WithCancel(w.Context())
+			go func() {
+				<-h.Model.Hanging()
+				kill()
+			}()
+			h.Model.Script(Step{Hang: true})
+			_, _ = h.Run(ctx, Turn{Prompt: billing})
+		},
+		"interrupt": func(w *world, h *Hermes) {
+			w.run(h, Turn{Prompt: billing, Interrupt: h.Model.Hanging()}, Step{Hang: true})
+		},
+		"error": func(w *world, h *Hermes) {
+			w.run(h, Turn{Prompt: billing}, Step{Status: 400})
+		},
+	}
+	for name, end := range ends {
+		t.Run(name, func(t *testing.T) {
+			w, h := newWiredHermes(t, "")
+			end(w, h)
+			w.must("spool", "replay")
+			w.say(w.claude, "", askBilling)
+			w.shown(w.last(w.claude, Main), 1, billing)
+			rows := w.rows(h)
+			if len(rows) != 1 || rows[0].Content[0].Text != billing {
+				w.Fatalf("captured: %+v", rows)
+			}
+			s := rows[0].Metadata.Session
+			w.tell(h, s, "Go on, please.", Step{Text: "Well."})
+			w.dialog(h, s, "user: "+billing, "user: Go on, please.", "assistant: Well.")
+		})
+	}
+}
+
+// `hermes -z` ends without waiting for the memory. Nothing of the turn is lost.
+func TestHermesOneShot(t *testing.T) {
+	w, h := newWiredHermes(t, "")
+	w.say(w.codex, "", billing)
+	h.Model.Script(Step{Text: "In spring."})
+	r, err := h.OneShot(w.Context(), Turn{Prompt: askBilling})
+	if err != nil || r.Code != 0 || r.Reply != "In spring." {
+		w.Fatalf("exit status %d, reply %q, %v\n%s", r.Code, r.Reply, err, r.Stderr)
+	}
+	w.shown(w.last(h, Main), 1, billing)
+	rows := w.rows(h)
+	if len(rows) != 2 || rows[0].Content[0].Text != askBilling || rows[1].Content[0].Text != "In spring." {
+		w.Errorf("captured: %+v", rows)
+	}
+}
+
+// A compaction, here in the middle of a turn, neither loses nor doubles a turn, and no word of ours is in what the
+// summariser is asked but what was in the conversation. What was shown before is shown again.
+func TestHermesCompaction(t *testing.T) {
+	for name, config := range map[string]string{"in place": "", "rotating": "compression: {in_place: false}\n"} {
+		t.Run(name, func(t *testing.T) {
+			w, h := newWiredHermes(t, config)
+			w.say(w.codex, "", billing)
+			s := w.tell(h, "", askBilling, Step{Text: "One."}).Session
+			w.shown(w.last(h, Main), 1, billing)
+			steps := slices.Repeat([]Step{{Shell: "echo tool"}}, 30)
+			steps[29].Tokens = tooMany
+			r := w.tell(h, s, "Run it often.", append(steps, Step{Text: "Done."})...)
+			w.last(h, Compaction)
+			if rotated := r.Session != s; rotated != (name == "rotating") {
+				w.Errorf("the session is %s after the compaction, was %s", r.Session, s)
+			}
+			w.tell(h, r.Session, askBilling, Step{Text: "Three."})
+			frames := w.last(h, Main).Frames()
+			if len(frames) == 0 || !strings.Contains(frames[len(frames)-1], billing) {
+				w.Errorf("frames %q", frames)
+			}
+			before := []string{"user: " + askBilling, "assistant: One.", "user: Run it often.", "assistant: Done."}
+			after := []string{"user: " + askBilling, "assistant: Three."}
+			if r.Session == s {
+				w.dialog(h, s, append(before, after...)...)
+				return
+			}
+			w.dialog(h, s, before...)
+			w.dialog(h, r.Session, after...)
+		})
+	}
+}
+
+// In an interactive session, /new begins another one, and /undo takes back what was shown.
+func TestHermesInteractive(t *testing.T) {
+	w, h := newWiredHermes(t, "approvals: {destructive_slash_confirm: false}\n")
+	w.say(w.codex, "", billing)
+	h.Model.Script(Step{Text: "Reply-1"}, Step{Text: "Reply-2"}, Step{Text: "Reply-3"})
+	r, err := h.Type(w.Context(), Turn{},
+		[2]string{askBilling, "Reply-1"}, [2]string{"/undo", "remaining in history"},
+		[2]string{"", "Reply-2"}, // what was undone is there to be sent again
+		[2]string{"/new", "session started"}, [2]string{askBilling, "Reply-3"}, [2]string{"/exit", ""})
+	if err != nil || r.Code != 0 {
+		w.Fatalf("exit status %d, %v\n%s\n%s", r.Code, err, r.Stdout, r.Stderr)
+	}
+	for i, request := range h.Model.Requests(Main) {
+		w.shown(request, 1, billing)
+		w.Logf("request %d: %d messages", i, len(request.Messages))
+	}
+	bySession := map[string][]string{}
+	var sessions []string
+	for _, row := range w.rows(h) {
+		s := row.Metadata.Session
+		if bySession[s] == nil {
+			sessions = append(sessions, s)
+		}
+		bySession[s] = append(bySession[s], row.Content[0].Text)
+	}
+	if len(sessions) != 2 || !slices.Equal(bySession[sessions[0]], []string{askBilling, "Reply-1", askBilling, "Reply-2"}) ||
+		!slices.Equal(bySession[sessions[1]], []string{askBilling, "Reply-3"}) {
+		w.Errorf("captured: %v", bySession)
+	}
+}
+
+// Subagents and the review of a session have no provider. Nothing of them is captured.
+func TestHermesSubagent(t *testing.T) {
+	w, h := newWiredHermes(t, "")
+	w.say(w.codex, "", billing)
+	r := w.tell(h, "", "Let somebody look into it.", Step{Spawn: askBilling}, Step{Text: "They found out."})
+	for _, request := range h.Model.Requests(Subagent) {
+		if n := len(request.Frames()); n != 0 {
+			w.Errorf("%d frames in the subagent's request", n)
+		}
+	}
+	w.dialog(h, r.Session, "user: Let somebody look into it.", "assistant: They found out.")
+	if rows := w.rows(h); len(rows) != 2 {
+		w.Errorf("captured: %+v", rows)
+	}
+}
+
+// Without the product, or with something else in its place, Hermes works as if it were not there.
+func TestHermesUnharmed(t *testing.T) {
+	const installed = ".reme/integrations/bin/reme-hook"
+	for name, script := range map[string]string{
+		"missing": "",
+		"hangs":   "exec sleep 600",
+		"garbage": "echo garbage; echo '{'; head -c 100000 /dev/zero | tr '\\0' '\\377'; echo garbage >&2",
+		"exit-2":  "echo '{\"context\":\"fatal\"}'; exit 2",
+		"crash":   "kill -SEGV $$",
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, h := newWiredHermes(t, "")
+			if err := os.Remove(filepath.Join(w.home, installed)); err != nil {
+				w.Fatal(err)
+			}
+			if script != "" {
+				w.put(installed, "#!/bin/sh\n"+script+"\n", 0o755)
+			}
+			w.tell(h, "", "Hello?", Step{Text: "Here I am."})
+			rs := h.Model.Requests(Main)
+			if len(rs) != 1 || rs[0].Last() != "Hello?" {
+				w.Errorf("%d model requests, the last one ends with %q", len(rs), rs[len(rs)-1].Last())
+			}
+		})
+	}
+}

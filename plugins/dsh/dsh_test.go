@@ -1,0 +1,394 @@
+package dsh
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// node finds a Node that DSH would run on, or skips.
+func node(t *testing.T) string {
+	t.Helper()
+	if runtime.GOOS == "windows" {
+		t.Skip("the programs to call are shell scripts")
+	}
+	for _, name := range []string{os.Getenv("REME_CONTRACT_NODE"), "node"} {
+		path, err := exec.LookPath(name)
+		if err != nil {
+			continue
+		}
+		if exec.Command(path, "-e", "process.exit(process.getBuiltinModule ? 0 : 1)").Run() == nil {
+			return path
+		}
+	}
+	t.Skip("no node of 20.16 or newer: neither REME_CONTRACT_NODE nor one on the PATH")
+	return ""
+}
+
+// played is what came of some steps.
+type played struct {
+	lines  []string // what the stand-in for DSH printed
+	calls  []string // what the program was called with: event and payload
+	orphan bool     // the group of a child is still there
+}
+
+// play gives the plugin events. The program is a shell script: it logs the call
+// before the given lines run, in which $1 is the event. Programs that hang are
+// waited for at a higher speed.
+func play(t *testing.T, speed int, script, steps string) played {
+	t.Helper()
+	path := node(t)
+	dir := t.TempDir()
+	shim := filepath.Join(dir, "it's \"a\" plugin.mjs")
+	if err := os.WriteFile(shim, Shim("1.2.3"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	program := filepath.Join(dir, "no", "such", "program")
+	if script != "" {
+		program = filepath.Join(dir, "a program")
+		text := "#!/bin/sh\nshift\nread -r payload\necho \"$1 $payload\" >>'" + dir + "/calls'\necho $$ >>'" + dir + "/pids'\n" + script + "\n"
+		if err := os.WriteFile(program, []byte(text), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	host, err := filepath.Abs(filepath.Join("testdata", "host.mjs"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, path, host, shim, program, fmt.Sprint(speed), steps)
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil || stderr.Len() > 0 {
+		t.Fatalf("%v: %s%s", err, out, stderr.String())
+	}
+	read := func(name string) []string {
+		b, _ := os.ReadFile(filepath.Join(dir, name))
+		return strings.FieldsFunc(string(b), func(r rune) bool { return r == '\n' })
+	}
+	p := played{lines: strings.FieldsFunc(string(out), func(r rune) bool { return r == '\n' }), calls: read("calls")}
+	// A child that was killed may be there for a moment more.
+	for range 100 {
+		if p.orphan = alive(t, read("pids")); !p.orphan {
+			break
+		}
+	}
+	return p
+}
+
+// alive tells whether a process of one of the groups is there.
+func alive(t *testing.T, groups []string) bool {
+	t.Helper()
+	out, err := exec.Command("ps", "-A", "-o", "pgid=,stat=").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(out)) {
+		// A zombie is one that nobody has asked about yet.
+		if f := strings.Fields(line); slices.Contains(groups, f[0]) && f[1][0] != 'Z' {
+			return true
+		}
+	}
+	return false
+}
+
+// answering is a script that answers with the event and its session.
+const answering = `[ "$1" = session-end ] || printf '{"context":"about %s"}\n' "$1"`
+
+func TestTurn(t *testing.T) {
+	t.Parallel()
+	p := play(t, 1, answering, `[
+		{"start": "startup"},
+		{"event": "turn/start", "data": {"turn": 1}},
+		{"step": [["user", "hé\u2028llo"], ["plugin", "It is Monday."]]},
+		{"event": "assistant/message", "data": {"turn": 1, "message": {"content": [{"type": "text", "text": "Let me see."}, {"type": "tool-call"}]}}},
+		{"step": []},
+		{"event": "assistant/message", "data": {"turn": 1, "message": {"content": [{"type": "reasoning", "text": "hm"}, {"type": "text", "text": "Done."}]}}},
+		{"event": "assistant/message", "data": {"turn": 1, "message": {"content": [{"type": "tool-call"}]}}},
+		{"event": "assistant/message", "data": {"turn": 1, "interrupted": true, "message": {"content": [{"type": "text", "text": "Half an ans"}]}}},
+		{"event": "turn/end", "data": {"turn": 1, "reason": {"kind": "completed"}}},
+		{"event": "turn/start", "data": {"turn": 2}},
+		{"step": [["user", "one"], ["tool", "x"], ["user", "two"]], "turn": 2},
+		{"event": "turn/end", "data": {"turn": 2, "reason": {"kind": "error"}}},
+		{"dispose": 1}
+	]`)
+	p.want(t, []string{
+		`{"step":{"kind":"enter","messages":["user: hé\u2028llo","plugin: It is Monday.","plugin: about pre-step"],"extra":1},"slow":false}`,
+		`{"step":{"kind":"enter","messages":[],"extra":1},"slow":false}`,
+		`{"step":{"kind":"enter","messages":["user: one","tool: x","user: two","plugin: about pre-step","plugin: about pre-step"],"extra":1},"slow":false}`,
+		`{"dispose":null,"slow":false}`,
+	}, []string{
+		`session-start {"event":"session-start","session_id":"s","cwd":"/p","source":"startup"}`,
+		`pre-step {"event":"pre-step","session_id":"s","cwd":"/p","turn":1,"message_id":"m0","prompt":[{"type":"text","text":"hé\u2028llo"}]}`,
+		`turn-end {"event":"turn-end","session_id":"s","cwd":"/p","turn":1,"reply":[{"type":"text","text":"Done."}]}`,
+		`pre-step {"event":"pre-step","session_id":"s","cwd":"/p","turn":2,"message_id":"m0","prompt":[{"type":"text","text":"one"}]}`,
+		`pre-step {"event":"pre-step","session_id":"s","cwd":"/p","turn":2,"message_id":"m2","prompt":[{"type":"text","text":"two"}]}`,
+		`turn-end {"event":"turn-end","session_id":"s","cwd":"/p","turn":2}`,
+		`session-end {"event":"session-end","session_id":"s","cwd":"/p"}`,
+	})
+}
+
+// want compares. A script reads the separators of JSON as they are, so they are
+// written out here.
+func (p played) want(t *testing.T, lines, calls []string) {
+	t.Helper()
+	plain := strings.NewReplacer(`\u2028`, "\u2028")
+	for _, c := range []struct {
+		what      string
+		got, want []string
+	}{{"came of it", p.lines, lines}, {"was called", p.calls, calls}} {
+		if got, want := strings.Join(c.got, "\n"), plain.Replace(strings.Join(c.want, "\n")); got != want {
+			t.Errorf("%s:\n%s\nwant:\n%s", c.what, got, want)
+		}
+	}
+	if p.orphan {
+		t.Error("a child is still there")
+	}
+}
+
+// TestSubagent: a task of a subagent comes as a message of the user. Only the
+// guard is for subagents too.
+func TestSubagent(t *testing.T) {
+	t.Parallel()
+	p := play(t, 1, `echo '{"context":"x","deny":"no"}'`, `[
+		{"start": "startup", "child": true},
+		{"event": "turn/start", "data": {"turn": 1}, "child": true},
+		{"step": [["user", "a task"]], "child": true},
+		{"tool": {"path": "reme://a"}, "child": true},
+		{"event": "turn/end", "data": {"turn": 1}, "child": true},
+		{"event": "compaction/start", "data": {"turn": 1}, "child": true},
+		{"disposed": 1, "child": true},
+		{"dispose": 1}
+	]`)
+	p.want(t, []string{
+		`{"step":{"kind":"enter","messages":["user: a task"],"extra":1},"slow":false}`,
+		`{"tool":{"kind":"deny","reason":"no"},"slow":false}`,
+		`{"dispose":null,"slow":false}`,
+	}, []string{`pre-execute {"event":"pre-execute","session_id":"c","cwd":"/p","origin":"subagent","tool":"read","arguments":{"path":"reme://a"}}`})
+}
+
+func TestGuard(t *testing.T) {
+	t.Parallel()
+	p := play(t, 1, `echo '{"context":"x"}'`, `[
+		{"tool": {"path": "a.md"}},
+		{"tool": {"path": "reme://a"}, "nobody": true},
+		{"tool": {"path": "reme://a"}}
+	]`)
+	p.want(t, []string{
+		`{"tool":{"kind":"allow"},"slow":false}`, `{"tool":{"kind":"allow"},"slow":false}`, `{"tool":{"kind":"allow"},"slow":false}`,
+	}, []string{`pre-execute {"event":"pre-execute","session_id":"s","cwd":"/p","tool":"read","arguments":{"path":"reme://a"}}`})
+}
+
+// TestCompaction: what is said after one is for the turn that goes on, and for
+// no other.
+func TestCompaction(t *testing.T) {
+	t.Parallel()
+	p := play(t, 1, answering, `[
+		{"event": "turn/start", "data": {"turn": 1}},
+		{"step": [["user", "one"]]},
+		{"event": "compaction/start", "data": {"turn": 1, "compactionId": "a"}},
+		{"event": "compaction/end", "data": {"turn": 1, "compactionId": "a", "error": "failed"}},
+		{"step": []},
+		{"keep": [1]},
+		{"event": "compaction/start", "data": {"turn": 1, "compactionId": "b"}},
+		{"event": "compaction/summary", "data": {"compactionId": "b", "summary": [{"type": "text", "text": "all of it"}]}},
+		{"event": "compaction/end", "data": {"turn": 1, "compactionId": "b"}},
+		{"step": []},
+		{"step": []},
+		{"keep": [1, 2]},
+		{"event": "compaction/end", "data": {"turn": 1, "compactionId": "c"}},
+		{"event": "turn/start", "data": {"turn": 2}},
+		{"step": [["user", "two"]], "turn": 2},
+		{"disposed": 1},
+		{"wait": 200},
+		{"dispose": 1}
+	]`)
+	p.want(t, []string{
+		`{"step":{"kind":"enter","messages":["user: one","plugin: about pre-step"],"extra":1},"slow":false}`,
+		`{"step":{"kind":"enter","messages":[],"extra":1},"slow":false}`,
+		`{"step":{"kind":"enter","messages":["plugin: about session-start"],"extra":1},"slow":false}`,
+		`{"step":{"kind":"enter","messages":[],"extra":1},"slow":false}`,
+		`{"step":{"kind":"enter","messages":["user: two","plugin: about pre-step"],"extra":1},"slow":false}`,
+		`{"dispose":null,"slow":false}`,
+	}, []string{
+		`pre-step {"event":"pre-step","session_id":"s","cwd":"/p","turn":1,"message_id":"m0","prompt":[{"type":"text","text":"one"}]}`,
+		`pre-compact {"event":"pre-compact","session_id":"s","cwd":"/p","turn":1}`,
+		`pre-compact {"event":"pre-compact","session_id":"s","cwd":"/p","turn":1}`,
+		`post-compact {"event":"post-compact","session_id":"s","cwd":"/p","summary":[{"type":"text","text":"all of it"}]}`,
+		`session-start {"event":"session-start","session_id":"s","cwd":"/p","source":"compact","compaction_id":"b","turn":1,"kept":false}`,
+		`session-start {"event":"session-start","session_id":"s","cwd":"/p","source":"compact","compaction_id":"c","turn":1,"kept":true}`,
+		`pre-step {"event":"pre-step","session_id":"s","cwd":"/p","turn":2,"message_id":"m0","prompt":[{"type":"text","text":"two"}]}`,
+		`session-end {"event":"session-end","session_id":"s","cwd":"/p"}`,
+	})
+}
+
+// TestOddPrograms: whatever stands in the place of the program, DSH goes on with
+// what it had, waits only for a program that hangs, and nothing is left running.
+func TestOddPrograms(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		script string
+		memory string
+		slow   bool
+	}{
+		"missing":           {script: ""},
+		"silent":            {script: "exit 0"},
+		"exit 2":            {script: `echo '{"context":"x"}'; exit 2`},
+		"killed":            {script: `echo '{"context":"x"}'; kill -KILL $$`},
+		"garbage":           {script: `printf '{"context":"x"\377'`},
+		"no object":         {script: "echo 7"},
+		"null":              {script: "echo null"},
+		"no string":         {script: `echo '{"context":["x"],"deny":{}}'`},
+		"two objects":       {script: `echo '{"context":"x"} {"context":"y"}'`},
+		"endless":           {script: "yes"},
+		"hangs":             {script: "sleep 600", slow: true},
+		"holds the pipe":    {script: `echo '{"context":"x"}'; sleep 600 &`, slow: true},
+		"in pieces":         {script: `printf '{"con'; sleep 0.02; printf 'text":"caf\303'; sleep 0.02; printf '\251"}'`, memory: `,"plugin: café"`},
+		"with space around": {script: `printf '\n {"context":"x"}\r\n\n'`, memory: `,"plugin: x"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			speed := 1
+			if c.slow {
+				speed = 6
+			}
+			p := play(t, speed, c.script, `[{"step": [["user", "hello"]]}, {"tool": {"path": "reme://a"}}, {"dispose": 1}]`)
+			var got []struct {
+				Step *json.RawMessage
+				Tool *json.RawMessage
+				Slow bool
+			}
+			if err := json.Unmarshal([]byte("["+strings.Join(p.lines, ",")+"]"), &got); err != nil || len(got) != 3 {
+				t.Fatalf("%q, %v", p.lines, err)
+			}
+			if step, want := string(*got[0].Step), `{"kind":"enter","messages":["user: hello"`+c.memory+`],"extra":1}`; step != want {
+				t.Errorf("step: %s, want %s", step, want)
+			}
+			if tool := string(*got[1].Tool); tool != `{"kind":"allow"}` {
+				t.Errorf("tool: %s", tool)
+			}
+			if c.slow != got[0].Slow {
+				t.Errorf("slow: %v", p.lines)
+			}
+			if p.orphan {
+				t.Error("a child is still there")
+			}
+		})
+	}
+}
+
+// TestImpatience: DSH waits no longer than one limit, also if children queue up,
+// and not at all if the turn is over. The prompt is stored all the same. When it
+// ends, nothing stays behind.
+func TestImpatience(t *testing.T) {
+	t.Parallel()
+	p := play(t, 3, `case $payload in *slow*) sleep 600;; esac; echo '{"context":"x"}'`, `[
+		{"start": "slow"},
+		{"step": [["user", "one"]]},
+		{"step": [["user", "two, slow"]], "abort": 100},
+		{"step": [["user", "three"]], "reject": true},
+		{"event": "assistant/message", "data": {"turn": 1, "message": {"content": [{"type": "text", "text": "slow"}]}}},
+		{"event": "turn/end", "data": {"turn": 1}},
+		{"dispose": 1},
+		{"exit": 1}
+	]`)
+	if len(p.lines) != 4 || strings.Contains(strings.Join(p.lines, ""), "plugin: x") {
+		t.Fatalf("came of it: %q", p.lines)
+	}
+	if !strings.Contains(p.lines[0], `"slow":true`) || !strings.Contains(p.lines[1], `"slow":false`) || p.lines[2] != `{"step":{"kind":"reject"},"slow":false}` {
+		t.Errorf("came of it: %q", p.lines)
+	}
+	var events []string
+	for _, call := range p.calls {
+		event, payload, _ := strings.Cut(call, " ")
+		if event == "pre-step" && strings.Contains(payload, "two, slow") {
+			event = "pre-step two"
+		}
+		events = append(events, event)
+	}
+	if got := strings.Join(events, ", "); got != "session-start, pre-step, pre-step two, turn-end" {
+		t.Errorf("was called: %s", got)
+	}
+	if p.orphan {
+		t.Error("a child is still there")
+	}
+}
+
+// TestOddHost: events that are not what DSH sends now do not disturb DSH.
+func TestOddHost(t *testing.T) {
+	t.Parallel()
+	p := play(t, 1, answering, `[
+		{"odd": "agent/session-start", "args": [{}]},
+		{"odd": "agent/pre-step", "args": [{}]},
+		{"odd": "agent/pre-step", "args": [{"agent": {}, "signal": {}}]},
+		{"odd": "session/event", "args": [{}, {"type": "turn/end"}]},
+		{"odd": "session/event", "args": [{}, {"type": "turn/end", "data": {}}]},
+		{"odd": "tools/pre-execute", "args": [{"agent": {}, "arguments": "reme://"}]},
+		{"odd": "session/disposed", "args": [null]},
+		{"dispose": 1}
+	]`)
+	p.want(t, []string{`{"odd":"next","slow":false}`, `{"odd":"next","slow":false}`, `{"odd":"next","slow":false}`, `{"dispose":null,"slow":false}`}, nil)
+}
+
+// TestQueue: what waits behind children that hang does not hold DSH at its end.
+func TestQueue(t *testing.T) {
+	t.Parallel()
+	p := play(t, 6, "sleep 600", `[{"event": "turn/end"}, {"event": "turn/end"}, {"event": "turn/end"}, {"dispose": 1}]`)
+	if len(p.calls) > 2 || p.orphan {
+		t.Errorf("was called: %q; a child is still there: %v", p.calls, p.orphan)
+	}
+}
+
+func TestTheShim(t *testing.T) {
+	t.Parallel()
+	text := string(Shim("1.2.3"))
+	if strings.Count(text, "1.2.3") != 1 || strings.Contains(text, "0.0.0") {
+		t.Error("the version is not in its text")
+	}
+	// What it imports from the host would keep it from loading.
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, "import") && !strings.Contains(line, "from 'node:") {
+			t.Error(line)
+		}
+	}
+}
+
+func TestTheBundle(t *testing.T) {
+	t.Parallel()
+	b, err := os.ReadFile("package.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var manifest struct {
+		Name    string            `json:"name"`
+		Exports map[string]string `json:"exports"`
+		Files   []string          `json:"files"`
+		DSH     struct {
+			Bundle struct {
+				Patch string `json:"patch"`
+			} `json:"bundle"`
+		} `json:"dsh"`
+	}
+	if err := json.Unmarshal(b, &manifest); err != nil {
+		t.Fatal(err)
+	}
+	patch, err := os.ReadFile(manifest.DSH.Bundle.Patch)
+	if err != nil || !strings.Contains(string(patch), "name: "+manifest.Name+"\n") {
+		t.Errorf("%v: %s", err, patch)
+	}
+	for _, file := range append(manifest.Files, manifest.Exports["."]) {
+		if _, err := os.Stat(file); err != nil {
+			t.Error(err)
+		}
+	}
+}
