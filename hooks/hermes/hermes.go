@@ -55,9 +55,9 @@ func decode(kind hooks.Kind, p hooks.Payload) hooks.Event {
 	}
 	switch kind {
 	case hooks.Prompt:
-		e.Prompt = p.Text("query")
+		e.Prompt = said(p.Text("query"))
 	case hooks.TurnEnd:
-		e.Answered, e.Reply = p.Text("user_content"), p.Text("assistant_content")
+		e.Answered, e.Reply = said(p.Text("user_content")), p.Text("assistant_content")
 	case hooks.PreCompact:
 		// What is left is a summary and the end of the conversation.
 		e.ContextLost, e.TurnLost = true, true

@@ -27,8 +27,10 @@ func TestRealPayloads(t *testing.T) {
 		t.Fatalf("%v, %v", files, err)
 	}
 	wants := map[string]func(hooks.Event) bool{
-		"prefetch":                               func(e hooks.Event) bool { return e.Prompt == "alpha one is a fact" && len(e.Turn) == 32 },
-		"sync_turn":                              func(e hooks.Event) bool { return e.Answered == "alpha one is a fact" && e.Reply == "A1" && len(e.Turn) == 32 },
+		"prefetch": func(e hooks.Event) bool { return e.Prompt == "alpha one is a fact" && len(e.Turn) == 32 },
+		"sync_turn": func(e hooks.Event) bool {
+			return e.Answered == "alpha one is a fact" && e.Reply == "A1" && len(e.Turn) == 32
+		},
 		"on_pre_compress":                        func(e hooks.Event) bool { return e.ContextLost && e.TurnLost },
 		"on_session_end":                         func(e hooks.Event) bool { return !e.ContextLost },
 		"on_session_switch.new":                  func(e hooks.Event) bool { return !e.ContextLost },
@@ -79,6 +81,23 @@ func TestDecode(t *testing.T) {
 	} {
 		if e := decode(c.kind, read(t, c.payload)); !c.want(e) {
 			t.Errorf("%s: %+v", name, e)
+		}
+	}
+}
+
+func TestSaid(t *testing.T) {
+	for prompt, want := range map[string]string{
+		" hello ": "hello",
+		"[ASYNC DELEGATION COMPLETE — d1]\nThe result":                                        "",
+		"[ASYNC DELEGATION BATCH COMPLETE — d1]":                                              "",
+		"[IMPORTANT: Background process p1 exited]":                                           "",
+		"[System note: A new message has arrived.]\n\n[System note: Another.]\n\nhello [you]": "hello [you]",
+		"[System note: never ends":                                                            "",
+		"about [System note: x] in a text":                                                    "about [System note: x] in a text",
+		"[ASYNC] is a word":                                                                   "[ASYNC] is a word",
+	} {
+		if got := said(prompt); got != want {
+			t.Errorf("of %q: %q, want %q", prompt, got, want)
 		}
 	}
 }

@@ -347,7 +347,7 @@ func TestFinding(t *testing.T) {
 	}
 	// A self-test has no session files.
 	for want, e := range map[string]hooks.Event{
-		"t! user: what":        {Kind: hooks.Prompt, Prompt: "what"},
+		"t! user: what":       {Kind: hooks.Prompt, Prompt: "what"},
 		"t! assistant: words": {Kind: hooks.TurnEnd, Reply: "words"},
 	} {
 		e.Session.ID, e.Turn = "probe", "t"

@@ -9,26 +9,11 @@ import (
 	"testing"
 )
 
-const dshVariable = "REME_CONTRACT_DSH"
-
 // newDSH makes a machine that has DSH too, where the product is not installed.
 func newDSH(t *testing.T) (*world, *DSH) {
 	t.Helper()
 	w := newWorld(t)
-	bin := os.Getenv(dshVariable)
-	if _, err := os.Stat(bin); err != nil {
-		message := "DSH is missing: .ci/run installs it and names it in " + dshVariable
-		if os.Getenv("REME_CONTRACT_REQUIRED") == "1" {
-			t.Fatal(message)
-		}
-		t.Skip(message)
-	}
-	if err := os.Symlink(bin, filepath.Join(w.home, "bin", "dsh")); err != nil {
-		t.Fatal(err)
-	}
-	d := &DSH{Bin: w.home + "/bin/dsh", Home: w.home, Project: w.project, Path: w.path(), Model: NewDSHModel()}
-	t.Cleanup(d.Model.Close)
-	return w, d
+	return w, w.with("dsh").(*DSH)
 }
 
 // newWiredDSH makes a machine with all three hosts wired.

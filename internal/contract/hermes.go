@@ -55,6 +55,11 @@ func (h *Hermes) OneShot(ctx context.Context, turn Turn) (Result, error) {
 	return h.start(ctx, turn, "-z", turn.Prompt)
 }
 
+// Command runs a command of the host that asks no model.
+func (h *Hermes) Command(ctx context.Context, args ...string) (Result, error) {
+	return start(ctx, h.Project, h.env(), nil, nil, append([]string{h.Bin}, args...)...)
+}
+
 //go:embed hermes_driver.py
 var hermesDriver []byte
 

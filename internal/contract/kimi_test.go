@@ -11,26 +11,11 @@ import (
 	"time"
 )
 
-const kimiVariable = "REME_CONTRACT_KIMI"
-
 // newKimi makes a machine that has Kimi Code too, where the product is not installed.
 func newKimi(t *testing.T) (*world, *Kimi) {
 	t.Helper()
 	w := newWorld(t)
-	bin := os.Getenv(kimiVariable)
-	if _, err := os.Stat(bin); err != nil {
-		message := "Kimi Code is missing: .ci/run installs it and names it in " + kimiVariable
-		if os.Getenv("REME_CONTRACT_REQUIRED") == "1" {
-			t.Fatal(message)
-		}
-		t.Skip(message)
-	}
-	if err := os.Symlink(bin, filepath.Join(w.home, "bin", "kimi")); err != nil {
-		t.Fatal(err)
-	}
-	k := &Kimi{Bin: w.home + "/bin/kimi", Home: w.home, Project: w.project, Path: w.path(), Model: NewKimiModel()}
-	t.Cleanup(k.Model.Close)
-	return w, k
+	return w, w.with("kimi").(*Kimi)
 }
 
 // newWiredKimi makes a machine with all three hosts wired.

@@ -50,7 +50,10 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, "building the binary under test:", err)
 		return 1
 	}
-	return m.Run()
+	if code := m.Run(); code != 0 {
+		return code
+	}
+	return checkCapabilities()
 }
 
 // missing names the host variables that are unset or lead nowhere.
@@ -77,14 +80,53 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	if m := missing(); m != "" {
-		message := "real hosts are missing (" + m + "): .ci/run installs and names them"
-		if os.Getenv("REME_CONTRACT_REQUIRED") == "1" {
-			t.Fatal(message)
-		}
-		t.Skip(message)
+		lacking(t, m, "REME_CONTRACT_*")
 	}
 	t.Parallel()
 	return newBare(t)
+}
+
+// further are the hosts that not every machine has: the variable that says where the program is, and what drives it.
+var further = map[string]struct {
+	variable string
+	drive    func(*world, string) Host
+}{
+	"kimi": {"REME_CONTRACT_KIMI", func(w *world, bin string) Host {
+		return &Kimi{Bin: bin, Home: w.home, Project: w.project, Path: w.path(), Model: NewKimiModel()}
+	}},
+	"dsh": {"REME_CONTRACT_DSH", func(w *world, bin string) Host {
+		return &DSH{Bin: bin, Home: w.home, Project: w.project, Path: w.path(), Model: NewDSHModel()}
+	}},
+	"hermes": {"REME_CONTRACT_HERMES", func(w *world, bin string) Host {
+		return &Hermes{Bin: bin, Home: w.home, Project: w.project, Path: w.path(), Model: NewHermesModel()}
+	}},
+}
+
+// with puts a further host on the machine.
+func (w *world) with(name string) Host {
+	w.Helper()
+	f := further[name]
+	program := os.Getenv(f.variable)
+	if _, err := os.Stat(program); err != nil {
+		lacking(w.T, name, f.variable)
+	}
+	bin := filepath.Join(w.home, "bin", name)
+	if err := os.Symlink(program, bin); err != nil {
+		w.Fatal(err)
+	}
+	h := f.drive(w, bin)
+	w.Cleanup(h.model().Close)
+	return h
+}
+
+// lacking ends a test for which real hosts are missing: as failed where they must be there.
+func lacking(t *testing.T, names, variables string) {
+	t.Helper()
+	message := "real hosts are missing (" + names + "): .ci/run installs them and names them in " + variables
+	if os.Getenv("REME_CONTRACT_REQUIRED") == "1" {
+		t.Fatal(message)
+	}
+	t.Skip(message)
 }
 
 // newBare makes a further machine for a test.
@@ -94,6 +136,7 @@ func newBare(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { noteCapabilities(t, home) })
 	w := &world{T: t, home: home, project: filepath.Join(home, "src", "project")}
 	for _, dir := range []string{"bin", "tmp", "src/project"} {
 		if err := os.MkdirAll(filepath.Join(home, dir), 0o755); err != nil {

@@ -1,0 +1,106 @@
+//go:build unix
+
+package contract
+
+import (
+	"bufio"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/agentscope-ai/reme-hook/hooks"
+	"github.com/agentscope-ai/reme-hook/hooks/claudecode"
+	"github.com/agentscope-ai/reme-hook/hooks/codex"
+	"github.com/agentscope-ai/reme-hook/hooks/dsh"
+	"github.com/agentscope-ai/reme-hook/hooks/hermes"
+	"github.com/agentscope-ai/reme-hook/hooks/kimi"
+)
+
+// capability is what the runs showed of one event of a host.
+type capability struct {
+	fired, context, kept, denied bool
+}
+
+var (
+	capabilitiesMu sync.Mutex
+	// capabilities has what was seen, by host and event.
+	capabilities = map[string]map[string]capability{}
+)
+
+// noteCapabilities reads from the product's log which hooks ran on a machine and what came of them.
+func noteCapabilities(t *testing.T, home string) {
+	f, err := os.Open(filepath.Join(home, ".reme/integrations/log/hook.jsonl"))
+	if err != nil {
+		return // the product was not installed there
+	}
+	defer f.Close()
+	capabilitiesMu.Lock()
+	defer capabilitiesMu.Unlock()
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		var line struct {
+			Msg, Host, Event string
+			Context, Kept    int
+			Denied           bool
+		}
+		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
+			t.Errorf("the log has %q: %v", lines.Text(), err)
+		}
+		if line.Msg != "handled" {
+			continue
+		}
+		if capabilities[line.Host] == nil {
+			capabilities[line.Host] = map[string]capability{}
+		}
+		c := capabilities[line.Host][line.Event]
+		capabilities[line.Host][line.Event] = capability{true, c.context || line.Context > 0, c.kept || line.Kept > 0, c.denied || line.Denied}
+	}
+}
+
+const capabilitiesPage = "../../docs/hosts.md"
+
+// checkCapabilities compares docs/hosts.md with what a whole run showed; with REME_CONTRACT_UPDATE=1 it writes the page.
+func checkCapabilities() int {
+	if f := flag.Lookup("test.run"); f != nil && f.Value.String() != "" {
+		return 0 // a part of the tests shows a part of the events
+	}
+	page := renderCapabilities()
+	if os.Getenv("REME_CONTRACT_UPDATE") == "1" {
+		if err := os.WriteFile(capabilitiesPage, []byte(page), 0o644); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		return 0
+	}
+	if have, err := os.ReadFile(capabilitiesPage); err != nil || string(have) != page {
+		fmt.Fprintf(os.Stderr, "docs/hosts.md is not what the runs showed; run them with REME_CONTRACT_UPDATE=1. They showed:\n%s", page)
+		return 1
+	}
+	return 0
+}
+
+func renderCapabilities() string {
+	var b strings.Builder
+	b.WriteString(`# What each host can do
+
+Written by the contract tests from what the real hosts did, event by event: whether it fired in any of them, whether a memory went to the model with it,
+whether something was kept at it, whether it refused a tool. Do not edit; run the tests with REME_CONTRACT_UPDATE=1.
+
+| host | event | fired | memory goes in | something is kept | refuses reme:// files |
+| --- | --- | --- | --- | --- | --- |
+`)
+	mark := map[bool]string{true: "yes", false: "–"}
+	for _, a := range []*hooks.Adapter{codex.Adapter(), claudecode.Adapter(), kimi.Adapter(), dsh.Adapter(), hermes.Adapter()} {
+		for _, event := range slices.Sorted(maps.Keys(a.Events)) {
+			c := capabilities[string(a.Host)][event]
+			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", a.Host, event, mark[c.fired], mark[c.context], mark[c.kept], mark[c.denied])
+		}
+	}
+	return b.String()
+}

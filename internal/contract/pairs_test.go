@@ -1,0 +1,69 @@
+//go:build unix
+
+package contract
+
+import (
+	"fmt"
+	"testing"
+)
+
+// facts are what each host is told, and what is asked for it in other words.
+var facts = map[string][2]string{
+	"codex":       {billing, askBilling},
+	"claude-code": {server, askServer},
+	"kimi":        {"The office kettle is called Bartholomew and wants descaling every Thursday.", "When does the office kettle want descaling?"},
+	"dsh":         {"Release notes for the parser are written by Oyelaran in a file named HERALD.md.", "Who writes the release notes for the parser?"},
+	"hermes":      {"The backup of the photo archive runs on the machine called Thistledown at 04:40.", "On which machine does the backup of the photo archive run?"},
+}
+
+// TestPairs tells each host something and asks every other one for it in a new session: it is there in one frame, once. What
+// was said is captured exactly once.
+func TestPairs(t *testing.T) {
+	w := newWorld(t)
+	all := []Host{w.codex, w.claude, w.with("kimi"), w.with("dsh"), w.with("hermes")}
+	w.must("setup", "--yes")
+	for _, h := range all {
+		r := w.run(h, Turn{Prompt: facts[h.Name()][0]}, Step{Text: "Noted."})
+		if r.Code != 0 {
+			t.Fatalf("%s: exit status %d\n%s", h.Name(), r.Code, r.Stderr)
+		}
+	}
+	pairs := 0
+	for _, told := range all {
+		for _, asked := range all {
+			if told.Name() == asked.Name() {
+				continue
+			}
+			fact := facts[told.Name()]
+			if r := w.run(asked, Turn{Prompt: fact[1]}, Step{Text: "I know."}); r.Code != 0 {
+				t.Errorf("%s: exit status %d\n%s", asked.Name(), r.Code, r.Stderr)
+			}
+			w.shown(w.last(asked, Main), 1, fact[0])
+			if w.Failed() {
+				t.Fatalf("%s did not learn what %s was told", asked.Name(), told.Name())
+			}
+			pairs++
+		}
+	}
+	t.Logf("%d of %d pairs", pairs, len(all)*(len(all)-1))
+	w.must("spool", "replay")
+	for _, h := range all {
+		want := map[string]int{"user: " + facts[h.Name()][0]: 1, "assistant: Noted.": 1, "assistant: I know.": len(all) - 1}
+		for _, told := range all {
+			if told.Name() != h.Name() {
+				want["user: "+facts[told.Name()][1]] = 1
+			}
+		}
+		got := map[string]int{}
+		for _, r := range w.rows(h) {
+			text := r.Role + ": "
+			for _, c := range r.Content {
+				text += c.Text
+			}
+			got[text]++
+		}
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("captured of %s: %v\nwant %v", h.Name(), got, want)
+		}
+	}
+}
