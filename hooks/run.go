@@ -42,6 +42,7 @@ type Runner struct {
 // Run handles one hook call and returns the bytes for stdout. It never fails:
 // whatever goes wrong is logged, and the agent goes on without us.
 func (r *Runner) Run(ctx context.Context, a *Adapter, name string, stdin io.Reader) (out []byte) {
+	name = strings.ReplaceAll(name, "_", "-") // hosts spell names either way
 	log := r.Log.With("host", a.Host, "event", name)
 	defer func() {
 		if recover() != nil {
@@ -49,7 +50,7 @@ func (r *Runner) Run(ctx context.Context, a *Adapter, name string, stdin io.Read
 			out = nil
 		}
 	}()
-	kind, ok := a.Events[strings.ReplaceAll(name, "_", "-")]
+	kind, ok := a.Events[name]
 	if !ok {
 		log.Warn("unknown event")
 		return nil
@@ -111,7 +112,7 @@ func within(path, dir string) bool {
 // pascal spells an event of the command line as payloads do.
 func pascal(name string) string {
 	var b strings.Builder
-	for word := range strings.FieldsFuncSeq(name, func(r rune) bool { return r == '-' || r == '_' }) {
+	for word := range strings.SplitSeq(name, "-") {
 		b.WriteString(strings.ToUpper(word[:1]) + word[1:])
 	}
 	return b.String()

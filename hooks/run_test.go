@@ -113,10 +113,10 @@ func newWorld(t *testing.T) *world {
 	w.host = &Adapter{
 		Host: "plain",
 		Events: map[string]Kind{"start": SessionStart, "prompt": Prompt, "stop": TurnEnd, "interrupt": Interrupt,
-			"compact": PreCompact, "compacted": PostCompact, "end": SessionEnd, "tool": PreToolUse},
+			"compact": PreCompact, "compacted": PostCompact, "end": SessionEnd, "tool": PreToolUse, "memory": MemoryWrite},
 		Decode: func(_ Kind, p Payload) Event {
 			return Event{Name: p.String("name"), Session: client.Session{Scope: "s", ID: p.String("session")}, Turn: client.TurnID(p.String("turn")),
-				Cwd: p.String("cwd"), Prompt: p.Text("text"), Reply: p.Text("text"), Summary: p.Text("text"), Subagent: p.String("agent") != "",
+				Cwd: p.String("cwd"), Prompt: p.Text("text"), Reply: p.Text("text"), Summary: p.Text("text"), Answered: p.Text("answered"), Note: p.Text("text"), Subagent: p.String("agent") != "",
 				ContextLost: p.String("source") != "", TurnLost: p.String("source") == "compact", Paths: []string{p.String("path")}}
 		},
 		Encode:     func(_ Event, o Outcome) []byte { return []byte(o.Context + o.Deny) },
@@ -377,6 +377,38 @@ func TestCompactionNotes(t *testing.T) {
 	if len(w.svc.notes) != 1 || w.pending() != 0 {
 		t.Errorf("noted %+v", w.svc.notes)
 	}
+}
+
+func TestMemoryWrites(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Config.CompactionNotes = false
+	w.hook("memory", "text", "the key is sk-proj-abcdefghijklmnopqrstuvwxyz0123456789", "cwd", "/p")
+	if len(w.svc.notes) != 1 || strings.Contains(w.svc.notes[0].Content, "sk-proj") || w.svc.notes[0].Title != "" || w.svc.notes[0].Session != nil || w.svc.notes[0].Cwd != "/p" {
+		t.Errorf("noted %+v", w.svc.notes)
+	}
+	w.hook("memory", "text", " ")
+	w.Config.Capture = false
+	w.hook("memory", "text", "another")
+	if len(w.svc.notes) != 1 || w.pending() != 0 {
+		t.Errorf("noted %+v", w.svc.notes)
+	}
+}
+
+// A host that sends the prompt with the reply again does not have it kept twice,
+// also if the next turn has begun.
+func TestAnswered(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.hook("prompt", "text", "one")
+	w.hook("stop", "text", "1", "answered", "one")
+	w.hook("stop", "text", "2", "answered", "two", "turn", "t2")
+	w.hook("prompt", "text", "three", "turn", "t3")
+	w.hook("prompt", "text", "four", "turn", "t4")
+	w.hook("stop", "text", "3", "answered", "three", "turn", "t3")
+	w.hook("stop", "text", "4", "answered", "four", "turn", "t4")
+	w.hook("stop", "text", "5", "answered", "<private>five</private>", "turn", "t5")
+	w.expect("t1:user one", "t1:assistant 1", "t2:user two", "t2:assistant 2", "t3:user three", "t4:user four", "t3:assistant 3", "t4:assistant 4")
 }
 
 func TestWhatIsNotCaptured(t *testing.T) {

@@ -9,11 +9,13 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/agentscope-ai/reme-hook/hooks"
 	"github.com/agentscope-ai/reme-hook/hooks/claudecode"
@@ -21,6 +23,7 @@ import (
 	"github.com/agentscope-ai/reme-hook/hooks/dsh"
 	"github.com/agentscope-ai/reme-hook/hooks/hermes"
 	"github.com/agentscope-ai/reme-hook/hooks/kimi"
+	"github.com/agentscope-ai/reme-hook/install"
 )
 
 // capability is what the runs showed of one event of a host.
@@ -30,6 +33,8 @@ type capability struct {
 
 var (
 	capabilitiesMu sync.Mutex
+	// budgets has how long a host lets the hook of an event run, by host and event.
+	budgets = map[string]map[string]time.Duration{}
 	// capabilities has what was seen, by host and event.
 	capabilities = map[string]map[string]capability{}
 )
@@ -63,6 +68,19 @@ func noteCapabilities(t *testing.T, home string) {
 	}
 }
 
+// noteBudgets reads from the configurations on a machine how long each host lets a hook run.
+func noteBudgets(w *world) {
+	env := install.Env{Home: w.home, Environ: []string{"PATH=" + w.path()}, IntegrationsDir: filepath.Join(w.home, ".reme", "integrations"), LookPath: exec.LookPath}
+	capabilitiesMu.Lock()
+	defer capabilitiesMu.Unlock()
+	for _, t := range []install.Target{codex.Target{}, claudecode.Target{}, kimi.Target{}, dsh.Target{}, hermes.Target{}} {
+		budgets[string(t.Host())] = map[string]time.Duration{}
+		for _, c := range t.Check(env, install.Options{}).Hooks {
+			budgets[string(t.Host())][c.Event] = c.Timeout
+		}
+	}
+}
+
 const capabilitiesPage = "../../docs/hosts.md"
 
 // checkCapabilities compares docs/hosts.md with what a whole run showed; with REME_CONTRACT_UPDATE=1 it writes the page.
@@ -89,17 +107,17 @@ func renderCapabilities() string {
 	var b strings.Builder
 	b.WriteString(`# What each host can do
 
-Written by the contract tests from what the real hosts did, event by event: whether it fired in any of them, whether a memory went to the model with it,
+Written by the contract tests from what the real hosts did, event by event: how long the host lets the hook run, whether it fired in any of them, whether a memory went to the model with it,
 whether something was kept at it, whether it refused a tool. Do not edit; run the tests with REME_CONTRACT_UPDATE=1.
 
-| host | event | fired | memory goes in | something is kept | refuses reme:// files |
-| --- | --- | --- | --- | --- | --- |
+| host | event | budget | fired | memory goes in | something is kept | refuses reme:// files |
+| --- | --- | --- | --- | --- | --- | --- |
 `)
 	mark := map[bool]string{true: "yes", false: "–"}
 	for _, a := range []*hooks.Adapter{codex.Adapter(), claudecode.Adapter(), kimi.Adapter(), dsh.Adapter(), hermes.Adapter()} {
 		for _, event := range slices.Sorted(maps.Keys(a.Events)) {
 			c := capabilities[string(a.Host)][event]
-			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", a.Host, event, mark[c.fired], mark[c.context], mark[c.kept], mark[c.denied])
+			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s |\n", a.Host, event, budgets[string(a.Host)][event], mark[c.fired], mark[c.context], mark[c.kept], mark[c.denied])
 		}
 	}
 	return b.String()

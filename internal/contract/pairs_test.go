@@ -22,6 +22,7 @@ func TestPairs(t *testing.T) {
 	w := newWorld(t)
 	all := []Host{w.codex, w.claude, w.with("kimi"), w.with("dsh"), w.with("hermes")}
 	w.must("setup", "--yes")
+	noteBudgets(w)
 	for _, h := range all {
 		r := w.run(h, Turn{Prompt: facts[h.Name()][0]}, Step{Text: "Noted."})
 		if r.Code != 0 {

@@ -81,6 +81,7 @@ class Provider(unittest.TestCase):
             lambda: p.on_session_switch("s2", parent_session_id="s1", reset=True, reason="new_session"),
             lambda: p.on_memory_write("add", "memory", "x", metadata={"a": object()}),
             lambda: json.loads(p.handle_tool_call("reme_search", {"query": "x"})) and None,
+            lambda: p.shutdown(),
         ]
         slowest, got = 0, []
         for call in calls:
@@ -130,8 +131,8 @@ class Provider(unittest.TestCase):
                 self.assertLess(slowest, 5)
                 pids = self.dir / "reme-hook-pids"
                 for pid in pids.read_text().split():
-                    with contextlib.suppress(ChildProcessError):
-                        os.waitpid(int(pid), 0)  # it is killed, though nobody waits
+                    with self.assertRaises(ChildProcessError):  # it has ended
+                        os.waitpid(int(pid), os.WNOHANG)
                     with contextlib.suppress(ProcessLookupError):
                         os.killpg(int(pid), 9)  # a child of one that had nothing to answer
                 pids.unlink()
@@ -190,13 +191,13 @@ class Provider(unittest.TestCase):
 
     def test_end_waits_for_sync(self):
         """`hermes -z` ends the session while the last turn is synced."""
-        self.program(RECORD + "sleep 0.1")
+        self.program('echo "begin $2" >>$0-log; sleep 0.05; echo "end $2" >>$0-log')
         sync = threading.Thread(target=self.provider.sync_turn, args=("one", "1"))
-        with self.provider._lock:
-            sync.start()
+        sync.start()
         self.provider.on_session_end([])
         sync.join()
-        self.assertEqual(len(self.told()), 2)
+        log = (self.dir / "reme-hook-log").read_text().splitlines()
+        self.assertEqual([line.split()[0] for line in log], ["begin", "end"] * 2)
 
     def test_lone_surrogate(self):
         self.program(RECORD)

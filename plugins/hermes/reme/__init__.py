@@ -3,6 +3,7 @@
 Each hook is a child, `reme-hook hermes <hook>`, with JSON on its stdin; what is to be done is decided there. A child that
 is missing, fails, hangs or answers with anything but JSON is as good as none.
 """
+import contextlib
 import json
 import logging
 import os
@@ -70,13 +71,15 @@ class ReMe(MemoryProvider):
         self._turn = ""  # the id of the turn that has begun, until its prompt is known
         self._turns = {}  # prompt -> session and turn; a turn may be synced after the next one has begun
         self._lock = threading.Lock()  # children of one session run one after the other
+        self._late = []  # children that were not ready in time
 
     def _payload(self, hook, **more):
         about = {"event": hook, "session_id": self._session, "cwd": cwd()}
         return json.dumps({**about, **self._about, **more}, default=str).encode()
 
     def _tell(self, hook, **more):
-        self._run(cli.tell, hook, text=self._payload(hook, **more), patience=PATIENCE)
+        late = self._run(cli.tell, hook, text=self._payload(hook, **more), patience=PATIENCE)
+        self._late = [child for child in [*self._late, late] if child and child.process.poll() is None]
 
     def _run(self, do, hook, **how):
         mine = self._lock.acquire(timeout=cli.LIMIT)
@@ -136,6 +139,11 @@ class ReMe(MemoryProvider):
 
     def on_memory_write(self, action, target, content, metadata=None):
         self._tell("on_memory_write", action=action, target=target, content=content, metadata=metadata)
+
+    def shutdown(self):
+        for child in self._late:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.wait(cli.LIMIT)  # by then it is killed
 
     def get_tool_schemas(self):
         return TOOLS

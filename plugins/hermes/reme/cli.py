@@ -51,12 +51,12 @@ class Child:
 
 
 def tell(*args, text, patience):
-    """Runs a child that answers nothing. One that is not ready in time goes on alone: it has all that it needs."""
+    """Runs a child that answers nothing. One that is not ready in time goes on alone, and is returned."""
     child = Child(args, text, LIMIT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         child.wait(patience)
     except subprocess.TimeoutExpired:
-        pass
+        return child
 
 
 def ask(*args, limit, text=b"", stderr=subprocess.DEVNULL):
