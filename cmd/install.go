@@ -20,6 +20,7 @@ type installOptions struct {
 	json   bool
 	scope  string
 	trust  bool
+	mcp    bool
 }
 
 func (o *installOptions) addFlags(c *cobra.Command) {
@@ -42,6 +43,7 @@ func newInstallCommand(a *app) *cobra.Command {
 	}
 	o.addFlags(c)
 	c.Flags().BoolVar(&o.trust, "trust", false, "also approve the hooks, for hosts that ask for approval")
+	c.Flags().BoolVar(&o.mcp, "mcp", false, "also give the memory to the agent as tools, as 'reme-hook mcp' serves them")
 	return c
 }
 
@@ -154,10 +156,13 @@ func (a *app) eachHost(o installOptions, hosts []host, do func(host) ([]install.
 
 // chosen resolves the hosts that a command line names.
 func (a *app) chosen(ctx context.Context, o installOptions, names []string) ([]host, install.Options, error) {
-	opts := install.Options{Scope: install.Scope(o.scope), Trust: o.trust}
+	opts := install.Options{Scope: install.Scope(o.scope), Trust: o.trust, MCP: o.mcp}
 	switch opts.Scope {
 	case install.UserScope:
 	case install.ProjectScope:
+		if o.mcp {
+			return nil, opts, usageError{errors.New("--mcp is for all projects; leave out --scope")}
+		}
 		dir, err := os.Getwd()
 		if err != nil {
 			return nil, opts, err

@@ -22,7 +22,8 @@ func newMCPCommand(a *app) *cobra.Command {
 		GroupID: groupHosts,
 		Long: `Serve the Model Context Protocol on stdin and stdout, with the tools search, read,
 traverse, daily_list and remember. An agent starts it by itself once it is in its
-configuration, for example:
+configuration. 'reme-hook install <host> --mcp' puts it there; without hooks, for
+example:
 
   claude mcp add --scope user reme -- reme-hook mcp
   codex mcp add reme -- reme-hook mcp

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -56,15 +57,17 @@ func (a *app) runSetup(ctx context.Context, o setupOptions) error {
 	}
 	opts := install.Options{Trust: true}
 	var changes []install.Change
-	for _, h := range found {
+	var failed []error
+	found = slices.DeleteFunc(found, func(h host) bool {
 		c, err := install.PlanInstall(h.Target, a.installEnv(), opts)
-		if err != nil {
-			return fmt.Errorf("%s: %w", h.Adapter.Host, err)
+		if err != nil { // the others go on
+			failed = append(failed, fmt.Errorf("%s: %w", h.Adapter.Host, err))
 		}
 		changes = append(changes, c...)
-	}
+		return err != nil
+	})
 	if o.dryRun {
-		return install.Diff(a.stdout, changes)
+		return errors.Join(append(failed, install.Diff(a.stdout, changes))...)
 	}
 	if len(changes) > 0 && !o.yes && a.asked() {
 		if err := a.confirm(changes); err != nil {
@@ -75,7 +78,6 @@ func (a *app) runSetup(ctx context.Context, o setupOptions) error {
 		return err
 	}
 	fmt.Fprintf(a.stdout, "program    %s\n", a.installEnv().BinaryPath())
-	var failed []error
 	for _, h := range found {
 		if _, err := install.Install(ctx, h.Target, a.installEnv(), opts); err != nil {
 			failed = append(failed, fmt.Errorf("%s: %w", h.Adapter.Host, err))

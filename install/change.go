@@ -13,9 +13,13 @@ import (
 	"github.com/pmezard/go-difflib/difflib"
 )
 
-// maxFile bounds what is read: no configuration file of a host comes near it,
-// and a parser that recurses stays within its stack.
-const maxFile = 1 << 20
+// maxFile bounds what is read: no configuration file of a host comes near it.
+// maxOpen is how often it may open something, so that a parser that recurses
+// stays within its stack.
+const (
+	maxFile = 16 << 20
+	maxOpen = 1 << 20
+)
 
 // Change is what is to become of one file. Old and New are whole contents; nil
 // means that the file is absent. Links are followed: the link stays, its target
@@ -160,6 +164,9 @@ func read(path string) ([]byte, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
+	}
+	if bytes.Count(b, []byte("["))+bytes.Count(b, []byte("{"))+bytes.Count(b, []byte(".")) > maxOpen {
+		return nil, fmt.Errorf("%s has more brackets than a configuration file", path)
 	}
 	return append([]byte{}, b...), nil // an empty file is not nil
 }

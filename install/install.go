@@ -31,7 +31,8 @@ type Target interface {
 	// Find tells whether the host is on this machine. It may run the host's
 	// program to ask for its version.
 	Find(context.Context, Env, Options) Found
-	// Files lists the files that an install edits.
+	// Files lists the files that an install edits, and with Options.MCP those that
+	// name our MCP server.
 	Files(Env, Options) ([]File, error)
 	// Check reads what is configured now. It changes and runs nothing.
 	Check(Env, Options) Report
@@ -68,6 +69,7 @@ type Options struct {
 	ProjectDir string // absolute; needed for ProjectScope, and makes Check look there too
 	Command    string // absolute path of our installed binary; "" means Env.BinaryPath
 	Trust      bool   // also record the user's approval, see Target.Trust
+	MCP        bool   // also register our MCP server, if Scope is UserScope
 	HostBinary string // the host's program for Find, Trust and Trusted; "" means the one on the PATH
 }
 

@@ -46,6 +46,14 @@ func (g Group) value() any {
 
 var bom = []byte("\xef\xbb\xbf")
 
+// withBOM puts the byte order mark back in front of a text that had one.
+func withBOM(text []byte, marked bool) []byte {
+	if marked {
+		return append(bom[:len(bom):len(bom)], text...)
+	}
+	return text
+}
+
 // blank tells whether a file counts as {}.
 func blank(text []byte) bool {
 	t := bytes.TrimSpace(text)
@@ -72,10 +80,7 @@ func UpsertHooks(src []byte, want []Group, ours func(command string) bool) ([]by
 		}
 		text = next
 	}
-	if marked {
-		text = append(bom[:len(bom):len(bom)], text...)
-	}
-	return text, nil
+	return withBOM(text, marked), nil
 }
 
 // RemoveHooks takes our handlers out of src, and the containers that are empty
@@ -113,10 +118,7 @@ func RemoveHooks(src, original []byte, known bool, ours func(command string) boo
 	if len(touched) == 0 {
 		return src, nil
 	}
-	if marked {
-		text = append(bom[:len(bom):len(bom)], text...)
-	}
-	return text, nil
+	return withBOM(text, marked), nil
 }
 
 // ListHooks returns the handlers in src that are ours.
@@ -183,8 +185,8 @@ func member(v hujson.Value, name string) hujson.ValueTrimmed {
 	return nil
 }
 
-// parseDocument parses and checks the shape that our edits rely on.
-func parseDocument(text []byte) (*document, error) {
+// parseObject parses a file that holds an object.
+func parseObject(text []byte) (*document, error) {
 	if !utf8.Valid(text) {
 		return nil, errors.New("the file is not UTF-8; convert it and run the command again")
 	}
@@ -192,18 +194,27 @@ func parseDocument(text []byte) (*document, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the file cannot be read as JSON (%w); repair it and run the command again", err)
 	}
-	d := &document{text: text, root: root}
-	top, ok := root.Value.(*hujson.Object)
-	if !ok {
+	if _, ok := root.Value.(*hujson.Object); !ok {
 		return nil, errors.New("the file does not hold a JSON object; repair it and run the command again")
 	}
-	if name := doubled(top); name == "hooks" {
-		return nil, errors.New(`"hooks" is there twice; make one of the two and run the command again`)
+	return &document{text: text, root: root}, nil
+}
+
+// parseDocument parses and checks the shape that our edits of hooks rely on.
+func parseDocument(text []byte) (*document, error) {
+	d, err := parseObject(text)
+	if err != nil {
+		return nil, err
 	}
-	i := index(top, "hooks")
+	top := d.root.Value.(*hujson.Object)
+	i, err := find(top, "hooks")
+	if err != nil {
+		return nil, err
+	}
 	if i < 0 {
 		return d, nil
 	}
+	var ok bool
 	if d.hooks, ok = top.Members[i].Value.Value.(*hujson.Object); !ok {
 		return nil, errors.New(`"hooks" is not an object; repair it and run the command again`)
 	}
@@ -218,17 +229,29 @@ func parseDocument(text []byte) (*document, error) {
 	return d, nil
 }
 
-// doubled is a name that an object has twice, "hooks" first.
+// doubled is a name that an object has twice, "" if there is none.
 func doubled(o *hujson.Object) string {
-	seen, twice := map[string]bool{}, ""
+	seen := map[string]bool{}
 	for _, m := range o.Members {
 		name := m.Name.Value.(hujson.Literal).String()
-		if seen[name] && twice != "hooks" {
-			twice = name
+		if seen[name] {
+			return name
 		}
 		seen[name] = true
 	}
-	return twice
+	return ""
+}
+
+// find is [index] for a member that is to be edited: there must not be two of
+// them.
+func find(o *hujson.Object, name string) (int, error) {
+	i := index(o, name)
+	for j := range max(i, 0) {
+		if o.Members[j].Name.Value.(hujson.Literal).String() == name {
+			return i, fmt.Errorf("%q is there twice; make one of the two and run the command again", name)
+		}
+	}
+	return i, nil
 }
 
 // index is where an object has a member, -1 if it has none. Of two with one

@@ -174,6 +174,7 @@ func planInstall(t Target, env Env, o Options) (*plan, error) {
 }
 
 func planUninstall(t Target, env Env, o Options) (*plan, error) {
+	o.MCP = true // whoever registered the server
 	p, files, err := newPlan(t, env, o)
 	if err != nil {
 		return nil, err

@@ -75,14 +75,28 @@ func settings(env install.Env, o install.Options) (string, error) {
 	return "", install.UnknownScope(o.Scope)
 }
 
+// stateFile is where Claude Code keeps its own state, and the MCP servers for all
+// projects. It writes the file all the time, and keeps what it finds there.
+func stateFile(env install.Env) string {
+	dir := env.Home
+	if other := env.Getenv("CLAUDE_CONFIG_DIR"); other != "" {
+		dir = other
+	}
+	return filepath.Join(dir, ".claude.json")
+}
+
 // Files implements [install.Target].
 func (Target) Files(env install.Env, o install.Options) ([]install.File, error) {
 	path, err := settings(env, o)
 	if err != nil {
 		return nil, err
 	}
-	f, err := configured.File(path, env.CommandPath(o))
-	return []install.File{f}, err
+	hooks, err := configured.File(path, env.CommandPath(o))
+	if err != nil || !o.MCP || o.Scope == install.ProjectScope {
+		return []install.File{hooks}, err
+	}
+	server, err := env.Server(o)
+	return []install.File{hooks, server.File(stateFile(env))}, err
 }
 
 // Check implements [install.Target].
@@ -96,6 +110,7 @@ func (Target) Check(env install.Env, o install.Options) install.Report {
 		files = append(files, filepath.Join(dir, "settings.local.json"))
 	}
 	r := configured.Report(env.CommandPath(o), files...)
+	r.Problems = append(r.Problems, install.JSONServer(stateFile(env)).Stale(env, o, Host, stateFile(env))...)
 	for _, path := range files {
 		if disabled(path) {
 			r.Problems = append(r.Problems, install.Problem{

@@ -76,7 +76,8 @@ func hooksFile(env install.Env, o install.Options) (string, error) {
 func configFile(env install.Env) string { return filepath.Join(codexHome(env), "config.toml") }
 
 // Files implements [install.Target]. An install leaves config.toml alone unless
-// it is to record the approval; uninstall takes the approval out.
+// it is to record the approval or to register the MCP server; uninstall takes
+// both out.
 func (Target) Files(env install.Env, o install.Options) ([]install.File, error) {
 	path, err := hooksFile(env, o)
 	if err != nil {
@@ -90,12 +91,22 @@ func (Target) Files(env install.Env, o install.Options) ([]install.File, error) 
 	if err != nil {
 		return nil, err
 	}
-	approvals := install.File{
+	config := install.File{
 		Path:   configFile(env),
 		Upsert: func(old []byte) ([]byte, error) { return old, nil },
 		Remove: func(now, original []byte, _ bool) ([]byte, error) { return forget(now, original, path, groups), nil },
 	}
-	return []install.File{hooks, approvals}, nil
+	if o.MCP && o.Scope != install.ProjectScope {
+		server, err := env.Server(o)
+		if err != nil {
+			return nil, err
+		}
+		config.Upsert = func(old []byte) ([]byte, error) { return upsertServer(old, server) }
+		config.Remove = func(now, original []byte, known bool) ([]byte, error) {
+			return removeServer(forget(now, original, path, groups), original, known)
+		}
+	}
+	return []install.File{hooks, config}, nil
 }
 
 // acceptable refuses a hooks.json that Codex itself drops as a whole: hooks put
@@ -165,6 +176,7 @@ func (Target) Check(env install.Env, o install.Options) install.Report {
 	for _, dir := range dirs {
 		r.Problems = append(r.Problems, checkConfig(filepath.Join(dir, "config.toml"))...)
 	}
+	r.Problems = append(r.Problems, placedServer(readConfig(env)).Stale(env, o, Host, configFile(env))...)
 	return r
 }
 

@@ -59,6 +59,9 @@ func kimiHome(env install.Env) string {
 
 func configFile(env install.Env) string { return filepath.Join(kimiHome(env), "config.toml") }
 
+// serversFile lists MCP servers.
+func serversFile(env install.Env) string { return filepath.Join(kimiHome(env), "mcp.json") }
+
 // Find implements [install.Target].
 func (Target) Find(ctx context.Context, env install.Env, o install.Options) install.Found {
 	return env.Find(ctx, o.Program("kimi"), kimiHome(env))
@@ -77,13 +80,21 @@ func (t Target) Files(env install.Env, o install.Options) ([]install.File, error
 	if err != nil {
 		return nil, err
 	}
-	return []install.File{{
+	files := []install.File{{
 		Path: configFile(env),
 		Upsert: func(old []byte) ([]byte, error) {
 			return upsert(old, known(entries, t.Find(context.Background(), env, o).Version))
 		},
 		Remove: remove,
-	}}, nil
+	}}
+	if o.MCP {
+		server, err := env.Server(o)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, server.File(serversFile(env)))
+	}
+	return files, nil
 }
 
 // shell is what Kimi runs commands with.
@@ -199,6 +210,7 @@ func (Target) Check(env install.Env, o install.Options) install.Report {
 			Do:   "remove one: /plugins in Kimi Code, or reme-hook uninstall kimi",
 		})
 	}
+	r.Problems = append(r.Problems, install.JSONServer(serversFile(env)).Stale(env, o, Host, serversFile(env))...)
 	for _, h := range configured {
 		found := map[string]bool{}
 		for _, c := range r.Hooks[:inFile] {

@@ -1,0 +1,154 @@
+package install
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"github.com/tailscale/hujson"
+)
+
+// jsonServers is the object that lists the MCP servers in a JSON file:
+//
+//	{"mcpServers": {"<name>": {"command": "…", "args": ["…"]}}}
+const jsonServers = "mcpServers"
+
+// File puts our server into the JSON file at path, which lists MCP servers under
+// "mcpServers".
+func (s Server) File(path string) File {
+	return File{
+		Path:   path,
+		Upsert: func(old []byte) ([]byte, error) { return UpsertServer(old, s) },
+		Remove: RemoveServer,
+	}
+}
+
+// JSONServer is our server in the JSON file at path, nothing if it is not there.
+func JSONServer(path string) Server {
+	b, err := read(path)
+	if err != nil {
+		return Server{}
+	}
+	text, _ := bytes.CutPrefix(b, bom)
+	if d, err := parseObject(text); err == nil {
+		if p, err := d.server(); err == nil && p.have.Ours() {
+			return p.have
+		}
+	}
+	return Server{}
+}
+
+// UpsertServer makes s the server of our name in src. What is there of ours
+// keeps all but its command, everything else keeps its bytes. nil, nothing and
+// null count as {}.
+func UpsertServer(src []byte, s Server) ([]byte, error) {
+	text, marked := bytes.CutPrefix(src, bom)
+	if blank(text) {
+		text = []byte("{}\n")
+	}
+	d, err := parseObject(text)
+	if err != nil {
+		return nil, err
+	}
+	p, err := d.server()
+	switch {
+	case err != nil:
+		return nil, err
+	case p.servers == nil:
+		text = d.insert(d.root, jsonServers, map[string]Server{ServerName: s})
+	case p.index < 0:
+		text = d.insert(*p.servers, ServerName, s)
+	case !p.have.Ours():
+		return nil, ErrForeignServer
+	case p.have.Command == s.Command:
+		return src, nil
+	default:
+		o := p.servers.Value.(*hujson.Object).Members[p.index].Value.Value.(*hujson.Object)
+		text = d.replace(o.Members[index(o, "command")].Value, s.Command)
+	}
+	return withBOM(text, marked), nil
+}
+
+// RemoveServer takes our server out of src, and the object that lists servers if
+// it is empty without it and original (the content before the first install, if
+// known) had none. It returns nil if known says that there was no file and
+// nothing of anyone else is left in it.
+func RemoveServer(src, original []byte, known bool) ([]byte, error) {
+	text, marked := bytes.CutPrefix(src, bom)
+	if blank(text) {
+		return src, nil
+	}
+	d, err := parseObject(text)
+	if err != nil && known {
+		return nil, err
+	}
+	if err != nil {
+		return src, nil // nothing says that we ever touched it
+	}
+	p, err := d.server()
+	if err != nil && known {
+		return nil, err
+	}
+	if err != nil || !p.have.Ours() {
+		return src, nil
+	}
+	if d, err = parseObject(d.remove(*p.servers, p.index)); err != nil {
+		return nil, err
+	}
+	if i, servers := d.servers(); len(servers.Members) == 0 && len(servers.AfterExtra) == 0 && !(known && hasServers(original)) {
+		if d, err = parseObject(d.remove(d.root, i)); err != nil {
+			return nil, err
+		}
+	}
+	if root := d.root.Value.(*hujson.Object); known && original == nil && len(root.Members) == 0 && d.root.IsStandard() {
+		return nil, nil
+	}
+	return withBOM(d.text, marked), nil
+}
+
+// placedServer is the server of our name as a document has it.
+type placedServer struct {
+	servers *hujson.Value // the object that lists servers, nil if there is none
+	index   int           // of the server's member in it, -1 if it is not there
+	have    Server        // as far as it can be read
+}
+
+// server finds the server of our name.
+func (d *document) server() (placedServer, error) {
+	none := placedServer{index: -1}
+	top := d.root.Value.(*hujson.Object)
+	i, err := find(top, jsonServers)
+	if err != nil || i < 0 {
+		return none, err
+	}
+	v := &top.Members[i].Value
+	servers, ok := v.Value.(*hujson.Object)
+	if !ok {
+		return none, fmt.Errorf("%q is not an object; repair it and run the command again", jsonServers)
+	}
+	p := placedServer{servers: v}
+	if p.index, err = find(servers, ServerName); err != nil || p.index < 0 {
+		return p, err
+	}
+	entry := servers.Members[p.index].Value
+	std, err := hujson.Standardize(bytes.Clone(d.text[entry.StartOffset:entry.EndOffset]))
+	if o, ok := entry.Value.(*hujson.Object); err == nil && ok && doubled(o) == "" && index(o, "command") >= 0 {
+		if json.Unmarshal(std, &p.have) != nil {
+			p.have = Server{}
+		}
+	}
+	return p, nil
+}
+
+// servers is the object that lists servers, and which member it is. It is there.
+func (d *document) servers() (int, *hujson.Object) {
+	top := d.root.Value.(*hujson.Object)
+	i := index(top, jsonServers)
+	return i, top.Members[i].Value.Value.(*hujson.Object)
+}
+
+func hasServers(text []byte) bool {
+	text, _ = bytes.CutPrefix(text, bom)
+	d, err := parseObject(text)
+	return err == nil && index(d.root.Value.(*hujson.Object), jsonServers) >= 0
+}
