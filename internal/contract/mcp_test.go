@@ -4,6 +4,7 @@ package contract
 
 import (
 	"encoding/json"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -138,5 +139,127 @@ func TestCodexMCP(t *testing.T) {
 	note := w.remembered()
 	if !strings.Contains(got[0], "Remembered in reme://"+note) || !strings.Contains(got[1], billing) || !strings.Contains(got[1], "reme://"+note+"#L") {
 		t.Errorf("tool results %q", got)
+	}
+}
+
+// installedMCP makes a machine whose hosts have the memory as an MCP server, registered by the product beside other
+// servers. With uninstall, no trace of it may be left.
+func installedMCP(t *testing.T, names ...string) (w *world, drive map[string]Host, uninstall func()) {
+	t.Helper()
+	w = newWorld(t)
+	before := map[string]string{
+		".codex/config.toml":    "# mine\n[mcp_servers.other]\ncommand = \"" + w.home + "/none\"\nenabled = false",
+		".claude.json":          "{\n  \"numStartups\": 7,\n  \"mcpServers\": {}\n}\n",
+		".kimi-code/mcp.json":   "{\"mcpServers\": {\"other\": {\"command\": \"" + w.home + "/none\", \"enabled\": false}}}",
+		".dsh/cordis.patch.yml": dshRow,
+	}
+	for name, text := range before {
+		w.put(name, text, 0o600)
+	}
+	drive = map[string]Host{}
+	for _, name := range names {
+		drive[name] = w.with(name)
+	}
+	all := append([]string{"codex", "claude-code"}, names...)
+	w.must(append(append([]string{"install"}, all...), "--mcp", "--trust")...)
+	if r := w.hook("doctor"); r.Code != 0 {
+		w.Errorf("doctor: exit status %d\n%s%s", r.Code, r.Stdout, r.Stderr)
+	}
+	return w, drive, func() {
+		t.Helper()
+		w.must(append([]string{"uninstall"}, all...)...)
+		for name, text := range before {
+			raw, err := os.ReadFile(filepath.Join(w.home, name))
+			written := name == ".claude.json" || name == ".codex/config.toml" // by the host, in between
+			if err != nil || strings.Contains(string(raw), "reme-hook") || !written && string(raw) != text {
+				t.Errorf("after uninstall %s is\n%s\n%v", name, raw, err)
+			}
+		}
+	}
+}
+
+// The servers that install registers are listed by the hosts as those that their own commands add, and work.
+func TestInstalledMCP(t *testing.T) {
+	w, _, uninstall := installedMCP(t)
+	if r := w.host(w.claude.Bin, "mcp", "list"); !strings.Contains(r.Stdout, "reme: ") || !strings.Contains(r.Stdout, "Connected") {
+		t.Errorf("claude mcp list: %s", r.Stdout)
+	}
+	if r := w.host(w.claude.Bin, "mcp", "get", "reme"); !strings.Contains(r.Stdout, "User config") {
+		t.Errorf("claude mcp get: %s", r.Stdout)
+	}
+	if r := w.host(w.codex.Bin, "mcp", "list"); !strings.Contains(r.Stdout, "reme") || !strings.Contains(r.Stdout, "enabled") || !strings.Contains(r.Stdout, "other") {
+		t.Errorf("codex mcp list: %s", r.Stdout)
+	}
+	w.say(w.codex, "", billing)
+	for _, call := range []struct {
+		host Host
+		tool string
+		args []string
+	}{{w.claude, "mcp__reme__search", []string{"--allowedTools", "mcp__reme"}}, {w.codex, "search", nil}} {
+		r := w.run(call.host, Turn{Prompt: "Look it up.", Args: call.args},
+			Step{Tool: call.tool, Args: map[string]any{"query": "billing"}}, Step{Text: "Done."})
+		w.well(call.host, r, "Done.")
+		if got := w.results(call.host, 1); !strings.Contains(got[0], billing) {
+			t.Errorf("%s: tool results %q", call.host.Name(), got)
+		}
+	}
+	uninstall()
+}
+
+// A host's own command takes the server out too, and the uninstall does not mind.
+func TestInstalledMCPTakenOut(t *testing.T) {
+	w, _, uninstall := installedMCP(t)
+	w.host(w.claude.Bin, "mcp", "remove", "--scope", "user", "reme")
+	w.host(w.codex.Bin, "mcp", "remove", "reme")
+	uninstall()
+}
+
+// Kimi Code's model calls the tools of the server that install registers.
+func TestKimiInstalledMCP(t *testing.T) {
+	w, drive, uninstall := installedMCP(t, "kimi")
+	w.calls(drive["kimi"])
+	uninstall()
+}
+
+// DSH's model calls the tools of the server that install registers. Without the program DSH starts all the same.
+func TestDSHInstalledMCP(t *testing.T) {
+	w, drive, uninstall := installedMCP(t, "dsh")
+	d := drive["dsh"].(*DSH)
+	w.calls(d)
+	if err := os.Remove(filepath.Join(w.home, ".reme/integrations/bin/reme-hook")); err != nil {
+		t.Fatal(err)
+	}
+	w.ask(d, "", "Hello?", Step{Text: "Here I am."})
+	for _, tool := range list(w.last(d, Main).Body, "tools") {
+		if f, _ := tool["function"].(map[string]any); strings.HasPrefix(str(f, "name"), "mcp__reme__") {
+			t.Errorf("%s is offered without the program", str(f, "name"))
+		}
+	}
+	uninstall()
+}
+
+// calls has the model of a host remember and search, and checks that it is offered all tools.
+func (w *world) calls(h Host) {
+	w.Helper()
+	r := w.run(h, Turn{Prompt: "Keep it."},
+		Step{Tool: "mcp__reme__remember", Args: map[string]any{"content": billing, "title": "Billing"}},
+		Step{Tool: "mcp__reme__search", Args: map[string]any{"query": "billing"}}, Step{Text: "Done."})
+	if r.Code != 0 || r.Reply != "Done." {
+		w.Fatalf("%s: exit status %d, reply %q\n%s", h.Name(), r.Code, r.Reply, r.Stderr)
+	}
+	var names []string
+	for _, tool := range list(w.last(h, Main).Body, "tools") {
+		f, _ := tool["function"].(map[string]any)
+		if name, ok := strings.CutPrefix(str(f, "name"), "mcp__reme__"); ok {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	if !slices.Equal(names, toolNames) {
+		w.Errorf("%s: the model has the tools %v", h.Name(), names)
+	}
+	got := w.results(h, 2)
+	if !strings.Contains(got[0], "Remembered in reme://daily/") || !strings.Contains(got[1], billing) {
+		w.Errorf("%s: tool results %q", h.Name(), got)
 	}
 }
