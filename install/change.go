@@ -18,7 +18,7 @@ import (
 // stays within its stack.
 const (
 	maxFile = 16 << 20
-	maxOpen = 1 << 20
+	maxOpen = 1 << 18
 )
 
 // Change is what is to become of one file. Old and New are whole contents; nil

@@ -1,6 +1,7 @@
 package install
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
@@ -129,6 +130,26 @@ func TestWhatIsNoFile(t *testing.T) {
 		}
 		if after, err := os.Lstat(target.file); err != nil || after.Mode() != before.Mode() {
 			t.Errorf("%s was touched: %v", name, err)
+		}
+	}
+}
+
+// TestLargeFiles: the files in which hosts keep their own state grow.
+func TestLargeFiles(t *testing.T) {
+	env, dir := testEnv(t)
+	path := filepath.Join(dir, "state.json")
+	target := testTarget{file: path}
+	large := []byte("{\"a\": \"" + strings.Repeat("x", 4<<20) + "\"}\n")
+	write(t, path, large)
+	must(t)(Install(t.Context(), target, env, Options{}))
+	must(t)(Uninstall(t.Context(), target, env, Options{}))
+	if !bytes.Equal(get(t, path), large) {
+		t.Error("it is not as it was")
+	}
+	for _, text := range []string{strings.Repeat("[", maxOpen), strings.Repeat("[", maxOpen+1), strings.Repeat("x", maxFile+1)} {
+		write(t, path, []byte(text))
+		if c, err := Install(t.Context(), target, env, Options{}); err == nil {
+			t.Errorf("%d changes to a file of %d bytes", len(c), len(text))
 		}
 	}
 }

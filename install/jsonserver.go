@@ -42,6 +42,9 @@ func JSONServer(path string) Server {
 // keeps all but its command, everything else keeps its bytes. nil, nothing and
 // null count as {}.
 func UpsertServer(src []byte, s Server) ([]byte, error) {
+	if err := s.Valid(); err != nil {
+		return nil, err
+	}
 	text, marked := bytes.CutPrefix(src, bom)
 	if blank(text) {
 		text = []byte("{}\n")

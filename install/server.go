@@ -22,12 +22,15 @@ type Server struct {
 var ErrForeignServer = errors.New("there is another MCP server named " + ServerName + "; rename it, or leave out --mcp")
 
 // Server is how a host starts our MCP server.
-func (e Env) Server(o Options) (Server, error) {
-	s := Server{e.CommandPath(o), []string{"mcp"}}
+func (e Env) Server(o Options) Server { return Server{e.CommandPath(o), []string{"mcp"}} }
+
+// Valid is an error for a server that cannot be written down, or that nobody
+// would find again.
+func (s Server) Valid() error {
 	if !s.Ours() || !utf8.ValidString(s.Command) {
-		return s, fmt.Errorf("the MCP server has to be a program named reme-hook in a folder with a plain name, not %q", s.Command) // or nobody finds it again
+		return fmt.Errorf("the MCP server has to be a program named reme-hook in a folder with a plain name, not %q", s.Command)
 	}
-	return s, nil
+	return nil
 }
 
 // Ours tells whether s is our server, from wherever it was installed.

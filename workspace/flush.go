@@ -91,7 +91,7 @@ func (w *Workspace) Drain(ctx context.Context) error {
 	type queued struct{ key, path string }
 	var due []queued
 	err := w.use(ctx, func(x *index) error {
-		if err := w.sync(ctx, x); err != nil {
+		if err := w.sync(ctx, x, w.walking(ctx)); err != nil {
 			return err
 		}
 		due = nil

@@ -314,9 +314,12 @@ func (w *Workspace) read(ctx context.Context, glance bool, fn func(*index) error
 		syncCtx, cancel = context.WithTimeout(ctx, time.Until(deadline)/2)
 		defer cancel()
 	}
+	walkCtx, stop := context.WithCancel(syncCtx)
+	defer stop() // a glance may have been enough
+	walk := w.walking(walkCtx)
 	err := w.use(ctx, func(x *index) error {
 		if !glance || !w.glance(syncCtx, x) {
-			if err := w.sync(syncCtx, x); isDamaged(err) {
+			if err := w.sync(syncCtx, x, walk); isDamaged(err) {
 				return err
 			}
 		}
@@ -330,7 +333,7 @@ func (w *Workspace) read(ctx context.Context, glance bool, fn func(*index) error
 		return err
 	}
 	// What could be indexed in time is better than nothing.
-	_ = w.sync(syncCtx, x)
+	_ = w.sync(syncCtx, x, walk)
 	if err = fn(x); err != nil {
 		w.mu.Lock()
 		defer w.mu.Unlock()

@@ -11,6 +11,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -70,6 +71,24 @@ func (w *Workspace) walk(ctx context.Context) (files []found, folders []folder, 
 	visit(dailyDir, ".md", 4)
 	visit(digestDir, ".md", 8)
 	return files, folders, ctx.Err()
+}
+
+// walked is what a walk has found.
+type walked struct {
+	files   []found
+	folders []folder
+	err     error
+}
+
+// walking starts a walk and returns what waits for its result, so that the index
+// is opened meanwhile.
+func (w *Workspace) walking(ctx context.Context) func() walked {
+	walk := sync.OnceValue(func() walked {
+		files, folders, err := w.walk(ctx)
+		return walked{files, folders, err}
+	})
+	go walk()
+	return walk
 }
 
 func (w *Workspace) folderTime(dir string) int64 {
@@ -140,10 +159,11 @@ func (w *Workspace) glance(ctx context.Context, x *index) bool {
 	return rows.Err() == nil
 }
 
-// sync brings the index up to date with the files. It stops when ctx ends; what
-// it has done stays done.
-func (w *Workspace) sync(ctx context.Context, x *index) error {
-	files, folders, err := w.walk(ctx)
+// sync brings the index up to date with the files that a walk has found. It stops
+// when ctx ends; what it has done stays done.
+func (w *Workspace) sync(ctx context.Context, x *index, walk func() walked) error {
+	found := walk()
+	files, folders, err := found.files, found.folders, found.err
 	if err != nil {
 		return err
 	}
@@ -210,6 +230,9 @@ func (w *Workspace) syncFiles(ctx context.Context, x *index, files []found) erro
 		delete(indexed, f.path)
 	}
 	for path := range indexed {
+		if _, err := os.Lstat(w.abs(path)); err == nil {
+			continue // it came after the walk
+		}
 		if err := x.write(ctx, func(t *tx) error { return t.forget(path) }); err != nil {
 			return err
 		}

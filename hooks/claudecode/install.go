@@ -95,8 +95,7 @@ func (Target) Files(env install.Env, o install.Options) ([]install.File, error) 
 	if err != nil || !o.MCP || o.Scope == install.ProjectScope {
 		return []install.File{hooks}, err
 	}
-	server, err := env.Server(o)
-	return []install.File{hooks, server.File(stateFile(env))}, err
+	return []install.File{hooks, env.Server(o).File(stateFile(env))}, nil
 }
 
 // Check implements [install.Target].

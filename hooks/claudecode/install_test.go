@@ -132,3 +132,58 @@ func TestNoApprovalNeeded(t *testing.T) {
 		t.Errorf("%+v, %v", s, err)
 	}
 }
+
+// TestServer: Claude Code rewrites the file that lists the servers all the time.
+func TestServer(t *testing.T) {
+	const theirs = "{\n  \"numStartups\": 1,\n  \"projects\": {\n    \"/src\": {\n      \"mcpServers\": {}\n    }\n  }\n}"
+	for name, place := range map[string]struct{ environ, file string }{
+		"home":   {"", ".claude.json"},
+		"folder": {"CLAUDE_CONFIG_DIR=", "else/where/.claude.json"},
+	} {
+		env := testEnv(t)
+		path := filepath.Join(env.Home, place.file)
+		if place.environ != "" {
+			env.Environ = []string{place.environ + filepath.Dir(path)}
+		}
+		write(t, path, theirs)
+		do := func(o install.Options, changes int) {
+			t.Helper()
+			c, err := install.Install(t.Context(), Target{}, env, o)
+			if err != nil || len(c) != changes {
+				t.Errorf("%s: %d changes, %v", name, len(c), err)
+			}
+		}
+		left := func(want string) {
+			t.Helper()
+			if _, err := install.Uninstall(t.Context(), Target{}, env, install.Options{}); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			if b, err := os.ReadFile(path); string(b) != want {
+				t.Errorf("%s: left %s, %v", name, b, err)
+			}
+		}
+		do(install.Options{}, 1)
+		do(install.Options{MCP: true}, 1)
+		do(install.Options{MCP: true, Command: "/old/reme-hook"}, 2)
+		if r := (Target{}).Check(env, install.Options{}); len(r.Problems) != 1 || !strings.Contains(r.Problems[0].Do, "install claude-code --mcp") {
+			t.Errorf("%s: %+v", name, r.Problems)
+		}
+		left(theirs)
+
+		do(install.Options{MCP: true}, 2)
+		if r := (Target{}).Check(env, install.Options{}); len(r.Problems) != 0 {
+			t.Errorf("%s: %+v", name, r.Problems)
+		}
+		installed, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, path, strings.Replace(string(installed), "Startups\": 1", "Startups\": 2", 1))
+		left(strings.Replace(theirs, "Startups\": 1", "Startups\": 2", 1))
+
+		// That of a project has no part in it.
+		project := install.Options{Scope: install.ProjectScope, ProjectDir: t.TempDir(), MCP: true}
+		do(project, 1)
+		left(theirs[:len("{\n  \"numStartups\": ")] + "2" + theirs[len("{\n  \"numStartups\": 1"):])
+	}
+}

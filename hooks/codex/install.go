@@ -97,11 +97,7 @@ func (Target) Files(env install.Env, o install.Options) ([]install.File, error) 
 		Remove: func(now, original []byte, _ bool) ([]byte, error) { return forget(now, original, path, groups), nil },
 	}
 	if o.MCP && o.Scope != install.ProjectScope {
-		server, err := env.Server(o)
-		if err != nil {
-			return nil, err
-		}
-		config.Upsert = func(old []byte) ([]byte, error) { return upsertServer(old, server) }
+		config.Upsert = func(old []byte) ([]byte, error) { return upsertServer(old, env.Server(o)) }
 		config.Remove = func(now, original []byte, known bool) ([]byte, error) {
 			return removeServer(forget(now, original, path, groups), original, known)
 		}

@@ -37,13 +37,11 @@ func parseServers(text []byte) (servers, error) {
 	if err := toml.Unmarshal(text, &s.others); err != nil {
 		return s, fmt.Errorf("the file cannot be read as TOML (%w); repair it and run the command again", err)
 	}
-	list, _ := s.others["mcp_servers"].(map[string]any)
+	list, ok := s.others["mcp_servers"].(map[string]any)
 	var entry any
-	if entry, s.named = list[install.ServerName]; !s.named {
-		return s, nil
-	}
+	entry, s.named = list[install.ServerName]
 	delete(list, install.ServerName)
-	if len(list) == 0 {
+	if ok && len(list) == 0 {
 		delete(s.others, "mcp_servers")
 	}
 	table, _ := entry.(map[string]any)
@@ -59,6 +57,9 @@ func parseServers(text []byte) (servers, error) {
 // upsertServer puts our server into a config.toml. What is there of ours keeps
 // all but its command.
 func upsertServer(old []byte, server install.Server) ([]byte, error) {
+	if err := server.Valid(); err != nil {
+		return nil, err
+	}
 	text, marked := bytes.CutPrefix(old, bom)
 	before, err := parseServers(text)
 	if err != nil {
@@ -96,7 +97,7 @@ func removeServer(now, original []byte, known bool) ([]byte, error) {
 	if err != nil || after.named || !reflect.DeepEqual(before.others, after.others) {
 		return nil, errors.New("the MCP servers are written in a way that is not edited; run `codex mcp remove " + install.ServerName + "` first")
 	}
-	if known && original == nil && len(text) == 0 {
+	if known && original == nil && len(bytes.TrimSpace(text)) == 0 {
 		return nil, nil
 	}
 	return withMark(text, marked), nil

@@ -87,23 +87,30 @@ func (Target) Find(ctx context.Context, env install.Env, o install.Options) inst
 	return f
 }
 
-func wanted(env install.Env, o install.Options) (row, error) {
+// shimFile is the plugin.
+func shimFile(env install.Env) string { return filepath.Join(env.IntegrationsDir, shimDir, shimName) }
+
+// wanted are our rows: the plugin's, and the server's if it is asked for.
+func wanted(env install.Env, o install.Options) ([]row, error) {
 	if o.Scope != "" && o.Scope != install.UserScope {
-		return row{}, install.UnknownScope(o.Scope)
+		return nil, install.UnknownScope(o.Scope)
 	}
-	r := row{shim: filepath.Join(env.IntegrationsDir, shimDir, shimName), program: env.CommandPath(o)}
-	return r, r.validate()
+	rows := []row{pluginRow(shimFile(env), env.CommandPath(o))}
+	if err := validate(shimFile(env), env.CommandPath(o)); err != nil || !o.MCP {
+		return rows, err
+	}
+	return append(rows, serverRow(env.Server(o))), nil
 }
 
 // Files implements [install.Target]. The plugin comes first: DSH watches the
 // other file.
 func (t Target) Files(env install.Env, o install.Options) ([]install.File, error) {
-	r, err := wanted(env, o)
+	rows, err := wanted(env, o)
 	if err != nil {
 		return nil, err
 	}
 	shim := install.File{
-		Path: r.shim,
+		Path: shimFile(env),
 		Upsert: func(old []byte) ([]byte, error) {
 			if text := dsh.Shim(t.Version); !bytes.Equal(old, text) {
 				return text, nil
@@ -112,12 +119,12 @@ func (t Target) Files(env install.Env, o install.Options) ([]install.File, error
 		},
 		Remove: func([]byte, []byte, bool) ([]byte, error) { return nil, nil },
 	}
-	rows := install.File{
+	patch := install.File{
 		Path:   patchFile(env),
-		Upsert: func(old []byte) ([]byte, error) { return upsert(old, r) },
+		Upsert: func(old []byte) ([]byte, error) { return upsert(old, rows...) },
 		Remove: remove,
 	}
-	return []install.File{shim, rows}, nil
+	return []install.File{shim, patch}, nil
 }
 
 // Check implements [install.Target].
@@ -126,8 +133,8 @@ func (t Target) Check(env install.Env, o install.Options) install.Report {
 	add := func(off bool, do, what string, args ...any) {
 		report.Problems = append(report.Problems, install.Problem{What: fmt.Sprintf(what, args...), Do: do, Off: off})
 	}
-	o.Scope = install.UserScope
-	r, err := wanted(env, o)
+	o.Scope, o.MCP = install.UserScope, false
+	rows, err := wanted(env, o)
 	if err != nil {
 		add(true, "use another folder for the integrations", "%v", err)
 	}
@@ -144,7 +151,12 @@ func (t Target) Check(env install.Env, o install.Options) install.Report {
 	if p.blank && text != nil {
 		add(true, "remove the file, or put [] into it", "%s has no list of rows: DSH does not start", path)
 	}
-	ours := p.ours()
+	for _, server := range p.ours(serverID) {
+		if !server.off() {
+			report.Problems = append(report.Problems, serverOf(server.row).Stale(env, o, Host, path)...)
+		}
+	}
+	ours := p.ours(rowID)
 	if len(ours) > 1 {
 		add(true, "reme-hook install dsh", "our row is %d times in %s: DSH does not start", len(ours), path)
 	}
@@ -164,11 +176,11 @@ func (t Target) Check(env install.Env, o install.Options) install.Report {
 	if switchedOff(p) {
 		add(true, "remove `disabled: true` there", "the row is disabled in %s", path)
 	}
-	shim, err := os.ReadFile(r.shim)
+	shim, err := os.ReadFile(shimFile(env))
 	if err != nil {
 		add(true, "reme-hook install dsh", "the plugin is missing, so DSH skips it: %v", err)
 	}
-	current := ours[0].current(r) && bytes.Equal(shim, dsh.Shim(t.Version))
+	current := ours[0].current(rows[0]) && bytes.Equal(shim, dsh.Shim(t.Version))
 	for event := range Adapter().Events {
 		report.Hooks = append(report.Hooks, install.Configured{
 			Event: event, Command: command(value(ours[0].command), event), Shell: install.PosixShell,
@@ -191,7 +203,7 @@ func command(program, event string) string {
 // switchedOff tells whether the user has disabled our row, in itself or in a row
 // that changes it.
 func switchedOff(p *patch) bool {
-	return p.ours()[0].off() || slices.ContainsFunc(p.items, func(item *yaml.Node) bool {
+	return p.ours(rowID)[0].off() || slices.ContainsFunc(p.items, func(item *yaml.Node) bool {
 		return member(item, "insert") == nil && value(member(item, "id")) == rowID && isTrue(member(item, "disabled"))
 	})
 }

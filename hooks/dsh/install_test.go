@@ -142,7 +142,7 @@ func TestFilesOfOthers(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		one(t, "two at once", []byte(get(t, path)), row{filepath.Join(env.IntegrationsDir, shimDir, shimName), env.BinaryPath()})
+		one(t, "two at once", []byte(get(t, path)), []row{pluginRow(shimFile(env), env.BinaryPath())})
 		mustUninstall(t, env)
 		if got := get(t, path); got != theirs {
 			t.Errorf("left %q", got)
@@ -185,8 +185,8 @@ func TestQuoting(t *testing.T) {
 			t.Skip("most of these cannot be names of files")
 		}
 		dir := filepath.Join(t.TempDir(), name)
-		r := row{filepath.Join(dir, shimDir, shimName), filepath.Join(dir, "bin", "reme-hook")}
-		if err := r.validate(); err != nil {
+		r := pluginRow(filepath.Join(dir, shimDir, shimName), filepath.Join(dir, "bin", "reme-hook"))
+		if err := validate(r.needs[0], r.program); err != nil {
 			t.Error(err)
 			continue
 		}
@@ -196,7 +196,7 @@ func TestQuoting(t *testing.T) {
 				t.Errorf("%s, %s: %v", name, style, err)
 				continue
 			}
-			one(t, name, out, r)
+			one(t, name, out, []row{r})
 			var rows []struct {
 				Insert []struct {
 					Name     string
@@ -207,7 +207,7 @@ func TestQuoting(t *testing.T) {
 			if err := yaml.Unmarshal(out, &rows); err != nil {
 				t.Fatalf("%s: %v", out, err)
 			}
-			if got := rows[0].Insert[0]; got.Name != r.url() || got.Config.Command != r.program {
+			if got := rows[0].Insert[0]; got.Name != r.module || got.Config.Command != r.program {
 				t.Errorf("%s, %s: %+v", name, style, got)
 			}
 			scripts = append(scripts, guardTest(r, value(guardOf(t, out))))
@@ -248,8 +248,8 @@ func guardTest(r row, guard string) string {
 	const fs = require('fs'), path = require('path')
 	process.getBuiltinModule ??= () => fs
 	const off = () => new Function('ctx', 'expr', 'with (ctx) { return eval(expr) }')({}, ` + quoteJS(guard) + `)
-	if (require('url').fileURLToPath(` + quoteJS(r.url()) + `) !== ` + quoteJS(r.shim) + `) throw new Error(` + quoteJS(r.url()) + `)
-	const files = [` + quoteJS(r.shim) + `, ` + quoteJS(r.program) + `]
+	if (require('url').fileURLToPath(` + quoteJS(r.module) + `) !== ` + quoteJS(r.needs[0]) + `) throw new Error(` + quoteJS(r.module) + `)
+	const files = [` + quoteJS(r.needs[0]) + `, ` + quoteJS(r.program) + `]
 	for (const file of files) { fs.mkdirSync(path.dirname(file), { recursive: true }); fs.writeFileSync(file, '') }
 	if (off() !== false) throw new Error('off although both are there: ' + files)
 	for (const file of files) {
@@ -264,11 +264,11 @@ func guardTest(r row, guard string) string {
 func TestPathsThatCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{"/a\nb", "/a\u2028b", "/a\x7f", "/a\xff", "/\ufeff", "relative"} {
-		if (row{path, "/ok"}).validate() == nil || (row{"/ok", path}).validate() == nil {
+		if validate(path, "/ok") == nil || validate("/ok", path) == nil {
 			t.Errorf("%q is accepted", path)
 		}
 	}
-	if runtime.GOOS != "windows" && ((row{`/a\b`, "/ok"}).validate() == nil || (row{"/ok", `/a\b`}).validate() != nil) {
+	if runtime.GOOS != "windows" && (validate(`/a\b`, "/ok") == nil || validate("/ok", `/a\b`) != nil) {
 		t.Error("Node loads no module from a folder with a backslash, but runs programs there")
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/agentscope-ai/reme-hook/install"
 	"gopkg.in/yaml.v3"
 )
 
@@ -69,49 +70,82 @@ func parse(src []byte) (*patch, error) {
 // bytes is the file.
 func (p *patch) bytes() []byte { return []byte(p.bom + p.text) }
 
-// ours are our rows.
-func (p *patch) ours() []placed {
-	var out []placed
+// inserted yields the rows that a file adds, with the item that does.
+func (p *patch) inserted(yield func(item, row *yaml.Node) bool) {
 	for _, item := range p.items {
 		list := member(item, "insert")
 		if list == nil || list.Kind != yaml.SequenceNode {
 			continue
 		}
 		for _, row := range list.Content {
-			if isOurs(row) {
-				out = append(out, placed{
-					item: item, row: row, others: len(list.Content) > 1,
-					name: member(row, "name"), disabled: member(row, "disabled"), command: member(member(row, "config"), "command"),
-				})
+			if !yield(item, row) {
+				return
 			}
 		}
+	}
+}
+
+// ours are our rows: those with one of the ids, all of them if none is given.
+func (p *patch) ours(ids ...string) []placed {
+	var out []placed
+	for item, row := range p.inserted {
+		id := ourID(row)
+		if id == "" || len(ids) > 0 && !slices.Contains(ids, id) {
+			continue
+		}
+		out = append(out, placed{
+			item: item, row: row, others: len(member(item, "insert").Content) > 1,
+			name: member(row, "name"), disabled: member(row, "disabled"), command: member(member(row, "config"), "command"),
+		})
 	}
 	return out
 }
 
-// upsert makes r the one row of ours in a patch file. A row that is there keeps
-// its place and whatever the user has added to it. nil is a file that is absent.
-func upsert(src []byte, r row) ([]byte, error) {
+// hasForeignServer tells whether another's MCP server has the name of ours: DSH
+// does not start the second one.
+func (p *patch) hasForeignServer() bool {
+	for _, row := range p.inserted {
+		if ourID(row) == "" && value(member(row, "name")) == serverModule && value(member(member(row, "config"), "serverName")) == install.ServerName {
+			return true
+		}
+	}
+	return false
+}
+
+// upsert makes each of rows the one row of ours with its id in a patch file. A
+// row that is there keeps its place and whatever the user has added to it. nil is
+// a file that is absent.
+func upsert(src []byte, rows ...row) ([]byte, error) {
 	p, err := parse(src)
 	if err != nil {
 		return nil, err
 	}
-	ours := p.ours()
-	if len(ours) == 1 {
-		if ours[0].current(r) {
-			return src, nil
+	q := p
+	for _, r := range rows {
+		ours := q.ours(r.id)
+		if len(ours) == 1 && ours[0].current(r) {
+			continue
 		}
-		if updated, err := p.update(ours[0], r); err == nil {
-			return updated.bytes(), nil
+		if len(ours) == 1 {
+			if updated, err := q.update(ours[0], r); err == nil {
+				q = updated
+				continue
+			}
+		}
+		if r.id == serverID && q.hasForeignServer() {
+			return nil, install.ErrForeignServer
+		}
+		if q, err = q.without(r.id); err != nil {
+			return nil, err
+		}
+		if q, err = q.insert(r); err != nil {
+			return nil, err
 		}
 	}
-	if p, err = p.without(); err != nil {
-		return nil, err
+	if q == p {
+		return src, nil
 	}
-	if p, err = p.insert(r); err != nil {
-		return nil, err
-	}
-	return p.bytes(), nil
+	return q.bytes(), nil
 }
 
 // remove takes our rows out of a patch file. It returns nil if nothing of
@@ -165,18 +199,18 @@ func (p *patch) insert(r row) (*patch, error) {
 			}
 		case p.flow && first[0] == '[':
 			at := pos + len(indent) + 1
-			return p.replaced(at, at, r.flow()+comma(p.items), p.items, true)
+			return p.replaced(at, at, r.flow()+comma(p.items), p.items, r.id)
 		case !p.flow && first[0] == '-':
 			if comments >= 0 {
 				pos = comments
 			}
-			return p.replaced(pos, pos, r.block(indent, p.newline()), p.items, true)
+			return p.replaced(pos, pos, r.block(indent, p.newline()), p.items, r.id)
 		default:
 			return nil, errors.New("the file begins in a way that is not edited; put its list at the start of a line")
 		}
 		pos += len(line)
 	}
-	return p.replaced(0, 0, r.block("", p.newline()), p.items, true)
+	return p.replaced(0, 0, r.block("", p.newline()), p.items, r.id)
 }
 
 func comma(items []*yaml.Node) string {
@@ -208,19 +242,20 @@ func (p *patch) update(at placed, r row) (*patch, error) {
 	if err != nil {
 		return nil, err
 	}
-	ours := q.ours()
-	if len(ours) != 1 || !ours[0].current(r) || !sameNodes(p.foreign(), q.foreign()) {
+	ours := q.ours(r.id)
+	if len(ours) != 1 || !ours[0].current(r) || !sameNodes(p.except(at), q.except(ours[0])) {
 		return nil, errors.New("the row is written in a way of its own")
 	}
 	return q, nil
 }
 
-// without is the file without our rows and marks.
-func (p *patch) without() (*patch, error) {
+// without is the file without those of our rows that have one of the ids, all of
+// them if none is given. Without any of ours there are no marks.
+func (p *patch) without(ids ...string) (*patch, error) {
 	for {
-		ours := p.ours()
+		ours := p.ours(ids...)
 		if len(ours) == 0 {
-			return p.withoutMarks()
+			break
 		}
 		cut := p.cutLines
 		if p.flow {
@@ -231,10 +266,14 @@ func (p *patch) without() (*patch, error) {
 			return nil, err
 		}
 	}
+	if len(p.ours()) > 0 {
+		return p, nil
+	}
+	return p.withoutMarks()
 }
 
 // cutLines takes a row out of a list in block style: the lines from its dash to
-// the next one. Comments of the user stay.
+// the next one, with the marks around them. Comments of the user stay.
 func (p *patch) cutLines(at placed) (*patch, error) {
 	node, siblings := at.item, p.items
 	if at.others {
@@ -263,13 +302,16 @@ func (p *patch) cutLines(at placed) (*patch, error) {
 			kept = append(kept, line)
 		}
 	}
+	if !at.others && start > 0 && end < len(lines) && strings.TrimSpace(lines[start-1]) == beginMark && strings.TrimSpace(lines[end]) == endMark {
+		start, end = start-1, end+1
+	}
 	from := len(strings.Join(lines[:start], ""))
 	to := from + len(strings.Join(lines[start:end], ""))
 	text := strings.Join(kept, "")
-	q, err := p.replaced(from, to, text, p.foreign(), false)
+	q, err := p.replaced(from, to, text, p.except(at), "")
 	if err != nil && len(p.items) == 1 && !at.others {
 		// Behind "---" there has to be a list.
-		q, err = p.replaced(from, to, text+"[]"+p.newline(), nil, false)
+		q, err = p.replaced(from, to, text+"[]"+p.newline(), nil, "")
 	}
 	return q, err
 }
@@ -295,7 +337,7 @@ func (p *patch) cutFlow(at placed) (*patch, error) {
 	} else if before := strings.TrimRight(p.text[:start], " \t\r\n"); strings.HasSuffix(before, ",") {
 		start = len(before) - 1
 	}
-	return p.replaced(start, end, "", p.foreign(), false)
+	return p.replaced(start, end, "", p.except(at), "")
 }
 
 // flowEnd is the length of the mapping in braces that s starts with.
@@ -330,19 +372,19 @@ func (p *patch) withoutMarks() (*patch, error) {
 			b.WriteString(line)
 		}
 	}
-	return p.replaced(0, len(p.text), b.String(), p.items, false)
+	return p.replaced(0, len(p.text), b.String(), p.items, "")
 }
 
 // replaced is the file with other text from one offset to another. It fails if
 // any row but ours is not what it was: rows are those that are to be left, and
-// more tells that ours comes in front of them.
-func (p *patch) replaced(from, to int, text string, rows []*yaml.Node, more bool) (*patch, error) {
+// more is the id of a row of ours that comes in front of them.
+func (p *patch) replaced(from, to int, text string, rows []*yaml.Node, more string) (*patch, error) {
 	q, err := parse([]byte(p.bom + p.text[:from] + text + p.text[to:]))
 	if err != nil {
 		return nil, fmt.Errorf("the file is not edited, as the result would be broken: %w", err)
 	}
 	got := q.items
-	if more && len(got) > 0 && len(q.ours()) == 1 && q.ours()[0].item == got[0] {
+	if ours := q.ours(more); more != "" && len(ours) == 1 && ours[0].item == got[0] {
 		got = got[1:]
 	}
 	if !sameNodes(got, rows) {
@@ -351,16 +393,15 @@ func (p *patch) replaced(from, to int, text string, rows []*yaml.Node, more bool
 	return q, nil
 }
 
-// foreign are the items without the first of our rows.
-func (p *patch) foreign() []*yaml.Node {
-	first := p.ours()[0]
+// except are the items without a row of ours.
+func (p *patch) except(ours placed) []*yaml.Node {
 	var out []*yaml.Node
 	for _, item := range p.items {
-		if item != first.item {
+		if item != ours.item {
 			out = append(out, item)
 			continue
 		}
-		if !first.others {
+		if !ours.others {
 			continue
 		}
 		rest := *item
@@ -368,7 +409,7 @@ func (p *patch) foreign() []*yaml.Node {
 		for i, n := range rest.Content {
 			if n == member(item, "insert") {
 				list := *n
-				list.Content = slices.DeleteFunc(slices.Clone(n.Content), func(row *yaml.Node) bool { return row == first.row })
+				list.Content = slices.DeleteFunc(slices.Clone(n.Content), func(row *yaml.Node) bool { return row == ours.row })
 				rest.Content[i] = &list
 			}
 		}

@@ -2,11 +2,17 @@ package dsh
 
 import (
 	"bytes"
+	"errors"
 	"strings"
 	"testing"
+
+	"github.com/agentscope-ai/reme-hook/install"
 )
 
-var testRow = row{shim: "/home/u/.reme/integrations/dsh/reme-hook.mjs", program: "/home/u/.reme/integrations/bin/reme-hook"}
+var (
+	testRow    = pluginRow("/home/u/.reme/integrations/dsh/reme-hook.mjs", "/home/u/.reme/integrations/bin/reme-hook")
+	testServer = serverRow(install.Server{Command: "/home/u/.reme/integrations/bin/reme-hook", Args: []string{"mcp"}})
+)
 
 // nasty are files that have to survive. Each is also tried with other line ends,
 // a byte order mark, and without its last newline.
@@ -66,21 +72,30 @@ func TestInstallAndUninstallAreByteExact(t *testing.T) {
 	}
 }
 
-// roundTrip installs into a file, again, for another place, and uninstalls.
+// roundTrip installs the plugin into a file, and the plugin and the server.
 func roundTrip(t testing.TB, name string, text []byte) {
 	t.Helper()
-	installed, err := upsert(text, testRow)
+	const shim, program = "/elsewhere/dsh/reme-hook.mjs", "/it's \"else\"where/$HOME/ü/reme-hook"
+	moved := []row{pluginRow(shim, program), serverRow(install.Server{Command: program, Args: []string{"mcp"}})}
+	rowsRoundTrip(t, name, text, []row{testRow}, moved[:1])
+	rowsRoundTrip(t, name+", server", text, []row{testRow, testServer}, moved)
+}
+
+// rowsRoundTrip installs rows into a file, again, for another place, and
+// uninstalls.
+func rowsRoundTrip(t testing.TB, name string, text []byte, rows, moved []row) {
+	t.Helper()
+	installed, err := upsert(text, rows...)
 	if err != nil {
 		t.Errorf("%s: %q: %v", name, text, err)
 		return
 	}
-	one(t, name, installed, testRow)
-	again, err := upsert(installed, testRow)
+	one(t, name, installed, rows)
+	again, err := upsert(installed, rows[0]) // the server stays
 	if err != nil || !bytes.Equal(again, installed) {
 		t.Errorf("%s: a second install changes\n%q to\n%q (%v)", name, installed, again, err)
 	}
-	moved := row{"/elsewhere/dsh/reme-hook.mjs", "/it's \"else\"where/$HOME/ü/reme-hook"}
-	other, err := upsert(installed, moved)
+	other, err := upsert(installed, moved...)
 	if err != nil {
 		t.Errorf("%s: %q: %v", name, installed, err)
 		return
@@ -101,17 +116,28 @@ func roundTrip(t testing.TB, name string, text []byte) {
 	}
 }
 
-// one checks that a file holds our row once, current, and that DSH would take
-// it for a list of rows.
-func one(t testing.TB, name string, text []byte, r row) {
+// one checks that a file holds each of our rows once, current, and nothing more of
+// ours, and that DSH would take it for a list of rows.
+func one(t testing.TB, name string, text []byte, rows []row) {
 	t.Helper()
 	p, err := parse(text)
 	if err != nil {
 		t.Errorf("%s: %q: %v", name, text, err)
 		return
 	}
-	if ours := p.ours(); len(ours) != 1 || !ours[0].current(r) || ours[0].off() {
+	for _, r := range rows {
+		if ours := p.ours(r.id); len(ours) != 1 || !ours[0].current(r) || ours[0].off() {
+			t.Errorf("%s: rows of ours in %q: %+v", name, text, ours)
+		}
+	}
+	if ours := p.ours(); len(ours) != len(rows) {
 		t.Errorf("%s: rows of ours in %q: %+v", name, text, ours)
+	}
+	for _, server := range p.ours(serverID) {
+		config := member(server.row, "config")
+		if s := serverOf(server.row); !s.Ours() || value(member(config, "serverName")) != "reme" || value(member(config, "transport")) != "stdio" {
+			t.Errorf("%s: the server is %+v in %q", name, s, text)
+		}
 	}
 	if bytes.Contains(text, []byte("\r\n")) && strings.Contains(strings.ReplaceAll(string(text), "\r\n", ""), "\n") {
 		t.Errorf("%s: mixed line ends in %q", name, text)
@@ -218,6 +244,66 @@ func TestEdited(t *testing.T) {
 	}
 }
 
+func TestServerEdited(t *testing.T) {
+	t.Parallel()
+	const text = "# mine\n- id: a\n"
+	installed, err := upsert([]byte(text), testRow, testServer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plugin, server := testRow.block("", "\n"), testServer.block("", "\n")
+	if string(installed) != server+plugin+text {
+		t.Fatalf("installed\n%s", installed)
+	}
+	for name, c := range map[string]struct {
+		old, new  string // replaced in what was installed
+		removed   string // what an uninstall leaves
+		rewritten bool   // an install has to change it
+	}{
+		"server first":    {server + plugin, plugin + server, text, false},
+		"in one insert":   {endMark + "\n" + beginMark + "\n- insert:\n", "", text, false},
+		"a row between":   {plugin, "- id: new\n" + plugin, "- id: new\n" + text, false},
+		"switched off":    {"disabled: !!js ", "disabled: true # !!js ", text, false},
+		"more config":     {"        transport: ", "        toolCallTimeoutMs: 9\n        transport: ", text, false},
+		"removed":         {server, "", text, true},
+		"plugin removed":  {plugin, "", text, true},
+		"program moved":   {"        command: '/home/u", "        command: '/old", text, true},
+		"id changed":      {"- id: reme-hook-mcp", "- id: tools", text, true},
+		"guard gone":      {"      disabled: " + testServer.disabledYAML() + "\n", "", text, true},
+		"guard weakened":  {testServer.disabledYAML(), "false", text, true},
+		"doubled":         {server, server + server, text, true},
+		"not marked":      {beginMark + "\n", "", text, false},
+		"in flow style":   {server, "- " + testServer.flow() + "\n", text, false},
+		"nothing in flow": {server, "- {insert: [{id: reme-hook-mcp}]}\n", text, true},
+	} {
+		edited := []byte(strings.Replace(string(installed), c.old, c.new, 1))
+		if bytes.Equal(edited, installed) {
+			t.Fatalf("%s: nothing was edited", name)
+		}
+		again, err := upsert(edited, testRow, testServer)
+		if err != nil || bytes.Equal(again, edited) == c.rewritten {
+			t.Errorf("%s: an install makes\n%s(%v)", name, again, err)
+		}
+		p, err := parse(again)
+		if err != nil || len(p.ours()) != 2 || !p.ours(rowID)[0].current(testRow) || !p.ours(serverID)[0].current(testServer) {
+			t.Errorf("%s: the rows are not in\n%s(%v)", name, again, err)
+		}
+		for _, text := range [][]byte{edited, again} {
+			left, err := remove(text, nil, false)
+			if err != nil || string(left) != c.removed {
+				t.Errorf("%s: an uninstall leaves\n%s(%v), want\n%s", name, left, err, c.removed)
+			}
+		}
+	}
+	const other = "- insert:\n    - id: mine\n      name: '@deepseek-ai/dsh-mcp-client'\n      config: {serverName: reme, transport: streamable-http, url: http://127.0.0.1:2333/mcp}\n"
+	if out, err := upsert([]byte(other), testRow, testServer); !errors.Is(err, install.ErrForeignServer) {
+		t.Errorf("another's server: %s%v", out, err)
+	}
+	if _, err := upsert([]byte(other), testRow); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestMovedKeepsEdits is an install for another place: what the user added to
 // the row stays.
 func TestMovedKeepsEdits(t *testing.T) {
@@ -228,12 +314,12 @@ func TestMovedKeepsEdits(t *testing.T) {
 	}
 	mine := "      # mine\n      config:\n        more: {a: 1}\n"
 	edited := strings.Replace(string(installed), "      config:\n", mine, 1)
-	moved := row{"/new/dsh/reme-hook.mjs", "/new/reme-hook"}
+	moved := pluginRow("/new/dsh/reme-hook.mjs", "/new/reme-hook")
 	got, err := upsert([]byte(edited), moved)
 	if err != nil {
 		t.Fatal(err)
 	}
-	one(t, "moved", got, moved)
+	one(t, "moved", got, []row{moved})
 	if !bytes.Contains(got, []byte(mine)) {
 		t.Errorf("got\n%s", got)
 	}
@@ -288,7 +374,7 @@ func FuzzPatch(f *testing.F) {
 		if bytes.Contains(text, []byte("reme-hook")) {
 			return // it is ours already
 		}
-		installed, err := upsert(text, testRow)
+		installed, err := upsert(text, testRow, testServer)
 		if err != nil {
 			return
 		}
@@ -300,10 +386,10 @@ func FuzzPatch(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%q: %v", installed, err)
 		}
-		if len(after.ours()) != 1 || !sameNodes(after.foreign(), before.items) {
+		if len(after.ours()) != 2 || !sameNodes(after.items[2:], before.items) {
 			t.Fatalf("%q became %q", text, installed)
 		}
-		if again, err := upsert(installed, testRow); err != nil || !bytes.Equal(again, installed) {
+		if again, err := upsert(installed, testRow, testServer); err != nil || !bytes.Equal(again, installed) {
 			t.Fatalf("%q becomes %q (%v)", installed, again, err)
 		}
 		if left, err := remove(installed, text, true); err != nil || !bytes.Equal(left, text) {

@@ -10,12 +10,19 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/agentscope-ai/reme-hook/install"
 	"gopkg.in/yaml.v3"
 )
 
-// rowID is the id of our row. Every row of a composed tree needs its own: DSH
-// does not start with an id that is there twice.
-const rowID = "reme-hook"
+// The ids of our rows: of the plugin and of the MCP server. Every row of a
+// composed tree needs its own: DSH does not start with an id that is there twice.
+const (
+	rowID    = "reme-hook"
+	serverID = "reme-hook-mcp"
+)
+
+// serverModule is DSH's own client of MCP servers.
+const serverModule = "@deepseek-ai/dsh-mcp-client"
 
 // The comments around and in our row.
 const (
@@ -24,22 +31,42 @@ const (
 	endMark   = "# <<< reme-hook <<<"
 )
 
-// row is our row in a patch file.
+// row is a row of ours in a patch file.
 type row struct {
-	shim    string // the plugin, absolute
-	program string // what it calls, absolute
+	id      string
+	module  string   // its name, as DSH takes it
+	needs   []string // files without which DSH has to skip it, absolute
+	program string   // what it calls, absolute; the command in its config
+	more    []pair   // what else is in its config
+}
+
+type pair struct {
+	key   string
+	value any
+}
+
+// pluginRow loads our plugin.
+func pluginRow(shim, program string) row {
+	return row{id: rowID, module: fileURL(shim), needs: []string{shim, program}, program: program}
+}
+
+// serverRow gives the memory to the model as tools.
+func serverRow(server install.Server) row {
+	return row{id: serverID, module: serverModule, needs: []string{server.Command}, program: server.Command, more: []pair{
+		{"serverName", install.ServerName}, {"transport", "stdio"}, {"args", server.Args},
+	}}
 }
 
 // validate refuses paths that cannot be written down so that YAML and
 // JavaScript agree on them.
-func (r row) validate() error {
-	for _, path := range []string{r.shim, r.program} {
+func validate(shim, program string) error {
+	for _, path := range []string{shim, program} {
 		if !filepath.IsAbs(path) || !utf8.ValidString(path) || strings.ContainsFunc(path, unicode.IsControl) || strings.ContainsAny(path, "\u2028\u2029\ufeff") {
 			return fmt.Errorf("the path %q cannot be put into a configuration of DSH", path)
 		}
 	}
-	if filepath.Separator == '/' && strings.Contains(r.shim, `\`) {
-		return fmt.Errorf("the path %q has a backslash: Node loads no module from there", r.shim)
+	if filepath.Separator == '/' && strings.Contains(shim, `\`) {
+		return fmt.Errorf("the path %q has a backslash: Node loads no module from there", shim)
 	}
 	return nil
 }
@@ -47,13 +74,17 @@ func (r row) validate() error {
 // guard is the JavaScript that tells whether DSH has to skip the row. A row
 // whose module is gone would keep it from starting.
 func (r row) guard() string {
-	return "![" + quoteJS(r.shim) + ", " + quoteJS(r.program) + "].every(path => process.getBuiltinModule(\"node:fs\").existsSync(path))"
+	var files []string
+	for _, path := range r.needs {
+		files = append(files, quoteJS(path))
+	}
+	return "![" + strings.Join(files, ", ") + "].every(path => process.getBuiltinModule(\"node:fs\").existsSync(path))"
 }
 
-// url is the name of the plugin's module. DSH takes the name for the path of a
+// fileURL is the name of a module in a file. DSH takes the name for the path of a
 // URL: with a bare path that has a %, a # or a ? in it, it was seen not to start.
-func (r row) url() string {
-	path := filepath.ToSlash(r.shim)
+func fileURL(path string) string {
+	path = filepath.ToSlash(path)
 	if !strings.HasPrefix(path, "/") {
 		path = "/" + path // C:/…
 	}
@@ -77,24 +108,27 @@ func encodeJSON(v any) []byte {
 func quoteYAML(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
 
 // The values as they stand in a row of block style.
-func (r row) nameYAML() string     { return quoteYAML(r.url()) }
+func (r row) nameYAML() string     { return quoteYAML(r.module) }
 func (r row) disabledYAML() string { return "!!js " + quoteYAML(r.guard()) }
 func (r row) commandYAML() string  { return quoteYAML(r.program) }
 
 // block is the row for a list in block style.
 func (r row) block(indent, newline string) string {
-	var b strings.Builder
-	for _, line := range []string{
+	lines := []string{
 		beginMark,
 		"- insert:",
-		"    - id: " + rowID,
+		"    - id: " + r.id,
 		"      name: " + r.nameYAML(),
 		"      " + guardNote,
 		"      disabled: " + r.disabledYAML(),
 		"      config:",
 		"        command: " + r.commandYAML(),
-		endMark,
-	} {
+	}
+	for _, p := range r.more {
+		lines = append(lines, "        "+p.key+": "+string(encodeJSON(p.value))) // JSON is YAML
+	}
+	var b strings.Builder
+	for _, line := range append(lines, endMark) {
 		b.WriteString(indent + line + newline)
 	}
 	return b.String()
@@ -103,19 +137,20 @@ func (r row) block(indent, newline string) string {
 // flow is the row for a list in flow style. It is JSON, as such a list may be;
 // the object for disabled is what DSH makes of the tag !!js.
 func (r row) flow() string {
+	config := map[string]any{"command": r.program}
+	for _, p := range r.more {
+		config[p.key] = p.value
+	}
 	type expr struct {
 		JS string `json:"__jsExpr"`
 	}
-	type config struct {
-		Command string `json:"command"`
-	}
 	type entry struct {
-		ID       string `json:"id"`
-		Name     string `json:"name"`
-		Disabled expr   `json:"disabled"`
-		Config   config `json:"config"`
+		ID       string         `json:"id"`
+		Name     string         `json:"name"`
+		Disabled expr           `json:"disabled"`
+		Config   map[string]any `json:"config"`
 	}
-	return string(encodeJSON(map[string][]entry{"insert": {{rowID, r.url(), expr{r.guard()}, config{r.program}}}}))
+	return string(encodeJSON(map[string][]entry{"insert": {{r.id, r.module, expr{r.guard()}, config}}}))
 }
 
 // placed is a row of ours as it was found. Nodes that are not there are nil.
@@ -142,7 +177,7 @@ func (p placed) guarded(r row) bool {
 
 // current tells whether the row does what r would do.
 func (p placed) current(r row) bool {
-	return value(member(p.row, "id")) == rowID && value(p.name) == r.url() && p.guarded(r) && value(p.command) == r.program
+	return value(member(p.row, "id")) == r.id && value(p.name) == r.module && p.guarded(r) && value(p.command) == r.program
 }
 
 func value(n *yaml.Node) string {
@@ -165,8 +200,27 @@ func member(n *yaml.Node, key string) *yaml.Node {
 	return nil
 }
 
-// isOurs tells our row by its id or, if that was changed, by its module.
-func isOurs(row *yaml.Node) bool {
-	return value(member(row, "id")) == rowID ||
-		strings.HasSuffix(value(member(row, "name")), "/"+shimDir+"/"+shimName)
+// ourID tells which of our rows a row is, "" if it is another's. One whose id was
+// changed is known by what it does.
+func ourID(row *yaml.Node) string {
+	id, name := value(member(row, "id")), value(member(row, "name"))
+	switch {
+	case id == rowID, strings.HasSuffix(name, "/"+shimDir+"/"+shimName):
+		return rowID
+	case id == serverID, name == serverModule && serverOf(row).Ours():
+		return serverID
+	}
+	return ""
+}
+
+// serverOf is the MCP server that a row starts.
+func serverOf(row *yaml.Node) install.Server {
+	config := member(row, "config")
+	s := install.Server{Command: value(member(config, "command"))}
+	if args := member(config, "args"); args != nil {
+		for _, a := range args.Content {
+			s.Args = append(s.Args, a.Value)
+		}
+	}
+	return s
 }

@@ -24,8 +24,23 @@ type config struct {
 
 const byteOrderMark = "\ufeff"
 
-// errByHand is for what is not understood well enough to be edited.
-var errByHand = errors.New("the memory section is written in a way that is not edited; run `hermes config set memory.provider " + providerName + "`, which drops all comments, or set it by hand")
+// setting is what an install sets: a key in a section.
+type setting struct {
+	section, key string
+	value        string // as it is written, in one line
+	off          string // what stands for its absence, "" if nothing does
+	byHand       string // the way out if the section is not understood well enough to be edited
+}
+
+// choice makes us the memory provider.
+var choice = setting{
+	"memory", "provider", providerName, "''", // as `hermes memory off` writes it
+	"run `hermes config set memory.provider " + providerName + "`, which drops all comments, or set it by hand",
+}
+
+func (s setting) refused() error {
+	return fmt.Errorf("the %s section is written in a way that is not edited; %s", s.section, s.byHand)
+}
 
 // parse understands a config.yaml, or says why it must be left alone.
 func parse(src []byte) (*config, error) {
@@ -57,21 +72,43 @@ func parse(src []byte) (*config, error) {
 	case !isNull(root):
 		return nil, errors.New("the file is not a list of settings, so Hermes itself cannot use it; repair it and run the command again")
 	}
-	if hasTwice(c.root, "memory") || hasTwice(c.memory(), "provider") {
-		return nil, errors.New("memory.provider is there twice; remove one")
-	}
-	return c, nil
+	return c, c.once(choice)
 }
 
 // bytes is the file.
 func (c *config) bytes() []byte { return []byte(c.bom + c.text) }
 
-// memory is the section of the memory, nil if there is none.
-func (c *config) memory() *yaml.Node { return value(c.root, "memory") }
+// section is where a setting stands, nil if it is not there.
+func (c *config) section(s setting) *yaml.Node { return value(c.root, s.section) }
+
+// node is the value of a setting, nil if there is none.
+func (c *config) node(s setting) *yaml.Node { return resolved(value(resolved(c.section(s)), s.key)) }
+
+// set makes a setting. It is tried in several ways until one leaves all else as
+// it was.
+func (c *config) set(s setting, made func(*config) bool) (*config, error) {
+	if isShared(c.root) || isShared(c.section(s)) {
+		return nil, s.refused()
+	}
+	for _, e := range c.inserts(s) {
+		if q, err := c.edited(s, e); err == nil && made(q) {
+			return q, nil
+		}
+	}
+	return nil, s.refused()
+}
+
+// once is an error if a setting is there twice.
+func (c *config) once(s setting) error {
+	if hasTwice(c.root, s.section) || hasTwice(c.section(s), s.key) {
+		return fmt.Errorf("%s.%s is there twice; remove one", s.section, s.key)
+	}
+	return nil
+}
 
 // provider is the name of the memory provider that is active, "" for none.
 func (c *config) provider() string {
-	n := resolved(value(resolved(c.memory()), "provider"))
+	n := c.node(choice)
 	switch {
 	case n == nil, isNull(n):
 		return ""
@@ -94,15 +131,11 @@ func upsert(src []byte) ([]byte, error) {
 	default:
 		return nil, fmt.Errorf("the memory provider %q is active, and Hermes has room for one; to have this one instead run `hermes memory off` and the command again", p)
 	}
-	if isShared(c.root) || isShared(c.memory()) {
-		return nil, errByHand
+	q, err := c.set(choice, func(q *config) bool { return q.provider() == providerName })
+	if err != nil {
+		return nil, err
 	}
-	for _, e := range c.inserts() {
-		if q, err := c.edited(e); err == nil && q.provider() == providerName {
-			return q.bytes(), nil
-		}
-	}
-	return nil, errByHand
+	return q.bytes(), nil
 }
 
 // remove takes us out again. It returns nil if nothing is left in a file that was
@@ -119,8 +152,8 @@ func remove(now, original []byte, known bool) ([]byte, error) {
 	if err != nil || !known {
 		before = &config{}
 	}
-	for _, e := range c.removals(before) {
-		q, err := c.edited(e...)
+	for _, e := range c.removals(choice, before) {
+		q, err := c.edited(choice, e...)
 		switch {
 		case err != nil || q.provider() != "":
 		case original == nil && strings.TrimSpace(q.text) == "":
@@ -139,12 +172,12 @@ type edit struct {
 }
 
 // edited is the file after some edits, in descending order. It fails if anything
-// but the provider is not what it was.
-func (c *config) edited(edits ...edit) (*config, error) {
+// but the setting is not what it was.
+func (c *config) edited(s setting, edits ...edit) (*config, error) {
 	text := c.text
 	for _, e := range edits {
 		if e.from > e.to || e.to > len(text) {
-			return nil, errByHand
+			return nil, s.refused()
 		}
 		text = text[:e.from] + e.text + text[e.to:]
 	}
@@ -152,21 +185,21 @@ func (c *config) edited(edits ...edit) (*config, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !sameNodes(c.others(), q.others()) {
-		return nil, errByHand
+	if !sameNodes(c.others(s), q.others(s)) {
+		return nil, s.refused()
 	}
 	return q, nil
 }
 
-// others is all that the file says but the provider.
-func (c *config) others() []*yaml.Node {
+// others is all that the file says but a setting.
+func (c *config) others(s setting) []*yaml.Node {
 	var out []*yaml.Node
 	for k, v := range pairs(c.root) {
-		if k.Value == "memory" {
+		if k.Value == s.section {
 			rest := *v
 			rest.Content = nil
 			for k, v := range pairs(v) {
-				if k.Value != "provider" {
+				if k.Value != s.key {
 					rest.Content = append(rest.Content, k, v)
 				}
 			}

@@ -7,77 +7,96 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// inserts are the ways to name us as the provider, best first. Each is tried until
-// one leaves everything else as it was.
-func (c *config) inserts() []edit {
-	const entry = "provider: " + providerName
+// inserts are the ways to make a setting, best first. Each is tried until one
+// leaves everything else as it was.
+func (c *config) inserts(s setting) []edit {
+	entry := s.key + ": " + s.value
 	nl := c.newline()
-	key, memory := pair(c.root, "memory")
-	provider, old := pair(memory, "provider")
+	key, section := pair(c.root, s.section)
+	name, old := pair(section, s.key)
 	switch {
-	case provider != nil && c.written(old): // ''
-		return []edit{c.over(old, providerName)}
-	case provider != nil: // nothing behind the colon
-		at := c.behindColon(provider)
-		return []edit{{at, at, " " + providerName}}
-	case memory != nil && isNull(memory) && c.written(memory): // ~
-		return []edit{c.over(memory, "{"+entry+"}")}
-	case memory != nil && isFlow(memory):
-		return []edit{c.intoFlow(memory, entry)}
-	case memory != nil:
+	case name != nil && c.written(old): // ''
+		return []edit{c.over(old, s.value)}
+	case name != nil: // nothing behind the colon
+		at := c.behindColon(name)
+		return []edit{{at, at, " " + s.value}}
+	case section != nil && isNull(section) && c.written(section): // ~
+		return []edit{c.over(section, "{"+entry+"}")}
+	case section != nil && isFlow(section):
+		return []edit{c.intoFlow(section, entry)}
+	case section != nil:
 		indent := strings.Repeat(" ", key.Column+1)
-		if len(memory.Content) > 0 {
-			indent = strings.Repeat(" ", memory.Content[0].Column-1)
+		if len(section.Content) > 0 {
+			indent = strings.Repeat(" ", section.Content[0].Column-1)
 		}
 		at := c.lineStart(key.Line + 1)
 		return []edit{{at, at, newlineIfMissing(c.text[:at], nl) + indent + entry + nl}}
 	case c.root != nil && isFlow(c.root):
-		return []edit{c.intoFlow(c.root, "memory: {"+entry+"}")}
+		return []edit{c.intoFlow(c.root, s.section+": {"+entry+"}")}
 	}
 	indent, end := "", len(c.text)
 	if c.root != nil {
 		indent = strings.Repeat(" ", c.root.Column-1)
 	}
-	section := indent + "memory:" + nl + indent + "  " + entry + nl
+	text := indent + s.section + ":" + nl + indent + "  " + entry + nl
 	// A text that ends in a block scalar or with "..." takes nothing behind it.
 	front := c.aboveFirst()
-	return []edit{{end, end, newlineIfMissing(c.text, nl) + section}, {front, front, section}}
+	return []edit{{end, end, newlineIfMissing(c.text, nl) + text}, {front, front, text}}
 }
 
-// removals are the ways to take us out of a file, best first. before is the file
-// as it was.
-func (c *config) removals(before *config) [][]edit {
-	key, memory := pair(c.root, "memory")
-	provider, name := pair(memory, "provider")
-	if provider == nil {
+// removals are the ways to take a setting out of a file, best first. before is
+// the file as it was.
+func (c *config) removals(s setting, before *config) [][]edit {
+	key, section := pair(c.root, s.section)
+	name, now := pair(section, s.key)
+	if name == nil {
 		return nil
 	}
-	off := []edit{c.over(name, "''")} // what `hermes memory off` writes
-	hadMemory, hadProvider := before.memory() != nil, value(before.memory(), "provider") != nil
-	switch {
-	case hadProvider:
-		return [][]edit{off}
-	case len(memory.Content) > 2 || hadMemory:
-		return [][]edit{{c.cut(memory, provider, c.end(name))}, off}
-	case isFlow(memory):
-		return [][]edit{{c.cut(c.root, key, c.flowEnd(memory))}, off}
+	var off [][]edit
+	if s.off != "" {
+		off = [][]edit{{c.over(now, s.off)}}
 	}
-	return [][]edit{{c.cut(memory, provider, 0), c.cut(c.root, key, 0)}, off}
+	hadSection, had := before.section(s) != nil, value(before.section(s), s.key) != nil
+	switch {
+	case had && off != nil:
+		return off
+	case len(section.Content) > 2 || hadSection:
+		return append([][]edit{{c.cut(section, name, now)}}, off...)
+	case isFlow(section):
+		return append([][]edit{{c.cut(c.root, key, section)}}, off...)
+	}
+	return append([][]edit{{c.cut(section, name, now), c.cut(c.root, key, nil)}}, off...)
 }
 
-// cut takes a pair out of a mapping: from a block the line of its key, from
-// braces what is between the key and the end, with a comma.
-func (c *config) cut(mapping, key *yaml.Node, end int) edit {
+// cut takes a pair out of a mapping: from a block the lines from its key to the
+// end of its value, from braces what is in between, with a comma. Without a value
+// it is only the line of the key.
+func (c *config) cut(mapping, key, value *yaml.Node) edit {
 	if !isFlow(mapping) {
-		return edit{c.lineStart(key.Line), c.lineStart(key.Line + 1), ""}
+		return edit{c.lineStart(key.Line), c.lineStart(max(key.Line, c.lastLine(value)) + 1), ""}
 	}
-	start := c.offset(key)
+	start, end := c.offset(key), c.end(value)
 	if rest := strings.TrimLeft(c.text[end:], " \t\r\n"); strings.HasPrefix(rest, ",") {
 		end = len(c.text) - len(strings.TrimLeft(rest[1:], " "))
 	} else if head := strings.TrimRight(c.text[:start], " \t\r\n"); strings.HasSuffix(head, ",") {
 		start = len(head) - 1
 	}
 	return edit{start, end, ""}
+}
+
+// lastLine is the line where a node ends, 0 for none.
+func (c *config) lastLine(n *yaml.Node) int {
+	if n == nil {
+		return 0
+	}
+	if isFlow(n) {
+		return 1 + strings.Count(c.text[:c.end(n)], "\n")
+	}
+	last := n.Line
+	for _, child := range n.Content {
+		last = max(last, c.lastLine(child))
+	}
+	return last
 }
 
 // over puts text in the place of a scalar.
@@ -152,29 +171,47 @@ func (c *config) offset(n *yaml.Node) int {
 	return at
 }
 
-// end is where a scalar ends that is written in one line.
+// end is where a scalar ends that is written in one line, or a collection in
+// brackets.
 func (c *config) end(n *yaml.Node) int {
 	at := c.offset(n)
+	if n.Kind == yaml.MappingNode || n.Kind == yaml.SequenceNode {
+		closing := "}"
+		if n.Kind == yaml.SequenceNode {
+			closing = "]"
+		}
+		if len(n.Content) > 0 {
+			at = c.end(n.Content[len(n.Content)-1])
+		}
+		if i := strings.Index(c.text[at:], closing); i >= 0 {
+			return at + i + 1
+		}
+		return at
+	}
 	length := len(n.Value)
 	if n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) != 0 && at < len(c.text) {
-		length = strings.IndexByte(c.text[at+1:], c.text[at]) + 2
+		length = quotedLength(c.text[at:])
 	}
 	return min(at+length, len(c.text))
+}
+
+// quotedLength is the length of the quoted scalar that s begins with.
+func quotedLength(s string) int {
+	for i := 1; i < len(s); i++ {
+		switch {
+		case s[i] == '\\' && s[0] == '"', s[i] == '\'' && strings.HasPrefix(s, "'") && strings.HasPrefix(s[i+1:], "'"):
+			i++
+		case s[i] == s[0]:
+			return i + 1
+		}
+	}
+	return len(s)
 }
 
 // behindColon is behind the colon of a key.
 func (c *config) behindColon(key *yaml.Node) int {
 	at := c.end(key)
 	if i := strings.IndexByte(c.text[at:], ':'); i >= 0 {
-		return at + i + 1
-	}
-	return at
-}
-
-// flowEnd is where a mapping in braces ends whose last value is a scalar.
-func (c *config) flowEnd(n *yaml.Node) int {
-	at := c.end(n.Content[len(n.Content)-1])
-	if i := strings.IndexByte(c.text[at:], '}'); i >= 0 {
 		return at + i + 1
 	}
 	return at

@@ -82,7 +82,7 @@ func means(t *testing.T, a []byte, b string) bool {
 		return false
 	}
 	y, err := parse([]byte(b))
-	return err == nil && (x.provider() == "" || x.provider() == y.provider()) && sameNodes(x.others(), y.others())
+	return err == nil && (x.provider() == "" || x.provider() == y.provider()) && sameNodes(x.others(choice), y.others(choice))
 }
 
 func TestUpsertRefuses(t *testing.T) {

@@ -125,7 +125,24 @@ func (t Target) Files(env install.Env, o install.Options) ([]install.File, error
 		})
 	}
 	slices.SortFunc(files, func(a, b install.File) int { return strings.Compare(a.Path, b.Path) })
-	return append(files, install.File{Path: configFile(env), Upsert: upsert, Remove: remove}), nil
+	config := install.File{Path: configFile(env), Upsert: upsert, Remove: remove}
+	if o.MCP {
+		config.Upsert = func(old []byte) ([]byte, error) {
+			text, err := upsert(old)
+			if err != nil {
+				return nil, err
+			}
+			return upsertServer(text, env.Server(o))
+		}
+		config.Remove = func(now, original []byte, known bool) ([]byte, error) {
+			text, err := remove(now, original, known)
+			if err != nil {
+				return nil, err
+			}
+			return removeServer(text, original, known)
+		}
+	}
+	return append(files, config), nil
 }
 
 // isOurs tells our provider from another one of the same name.
@@ -151,6 +168,7 @@ func (t Target) Check(env install.Env, o install.Options) install.Report {
 		add("repair the file", "%s: %v", configFile(env), err)
 		c = &config{}
 	}
+	report.Problems = append(report.Problems, c.server().Stale(env, o, Host, configFile(env))...)
 	current, program := true, ""
 	for name, text := range wanted {
 		now, err := os.ReadFile(filepath.Join(pluginDir(env), name))

@@ -37,9 +37,13 @@ func TestInstallAndBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		target := Target{Version: "1"}
-		if _, err := install.Install(t.Context(), target, env, install.Options{}); err != nil {
-			t.Errorf("%s: %v", name, err)
-			continue
+		for _, o := range []install.Options{{}, {MCP: true, Command: "/old/reme-hook"}, {MCP: true}} {
+			if _, err := install.Install(t.Context(), target, env, o); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			if r := target.Check(env, install.Options{}); o.Command != "" && !strings.Contains(r.Problems[0].What, "/old/reme-hook") {
+				t.Errorf("%s: %+v", name, r)
+			}
 		}
 		if r := target.Check(env, install.Options{}); len(r.Problems) > 0 || len(r.Hooks) != len(Adapter().Events) || !r.Hooks[0].Current {
 			t.Errorf("%s: %+v", name, r)

@@ -88,11 +88,7 @@ func (t Target) Files(env install.Env, o install.Options) ([]install.File, error
 		Remove: remove,
 	}}
 	if o.MCP {
-		server, err := env.Server(o)
-		if err != nil {
-			return nil, err
-		}
-		files = append(files, server.File(serversFile(env)))
+		files = append(files, env.Server(o).File(serversFile(env)))
 	}
 	return files, nil
 }

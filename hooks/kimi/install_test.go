@@ -503,3 +503,61 @@ func FuzzEdit(f *testing.F) {
 		}
 	})
 }
+
+func TestServer(t *testing.T) {
+	t.Parallel()
+	env := testEnv(t)
+	const config, theirs = "# mine\n", "{\r\n\t\"mcpServers\": {\r\n\t\t\"git\": {\"command\": \"uvx\"} // theirs\r\n\t}\r\n}"
+	path := serversFile(env)
+	write(t, configFile(env), config)
+	write(t, path, theirs)
+	check := func(problems int) {
+		t.Helper()
+		if r := (Target{}).Check(env, install.Options{}); len(r.Problems) != problems {
+			t.Errorf("%+v", r.Problems)
+		}
+	}
+	do := func(o install.Options, changes int) {
+		t.Helper()
+		c, err := install.Install(t.Context(), Target{}, env, o)
+		if err != nil || len(c) != changes {
+			t.Errorf("%d changes, %v", len(c), err)
+		}
+	}
+	do(install.Options{}, 1)
+	if got := get(t, path); got != theirs {
+		t.Errorf("registered without being asked: %s", got)
+	}
+	do(install.Options{MCP: true, Command: "/old/reme-hook"}, 2)
+	check(1)
+	do(install.Options{MCP: true}, 2)
+	do(install.Options{MCP: true}, 0)
+	do(install.Options{}, 0)
+	check(0)
+	if got := install.JSONServer(path); got.Command != env.BinaryPath() || !got.Ours() {
+		t.Errorf("%+v in %s", got, get(t, path))
+	}
+	if _, err := install.Uninstall(t.Context(), Target{}, env, install.Options{}); err != nil || get(t, path) != theirs || get(t, configFile(env)) != config {
+		t.Errorf("%v, left\n%s\n%s", err, get(t, path), get(t, configFile(env)))
+	}
+
+	// A broken list of servers stops an install of ours, and no uninstall of hooks.
+	write(t, path, "{")
+	if _, err := install.Install(t.Context(), Target{}, env, install.Options{MCP: true}); err == nil || get(t, configFile(env)) != config {
+		t.Errorf("%v, left\n%s", err, get(t, configFile(env)))
+	}
+	do(install.Options{}, 1)
+	if _, err := install.Uninstall(t.Context(), Target{}, env, install.Options{}); err != nil || get(t, configFile(env)) != config {
+		t.Errorf("%v, left\n%s", err, get(t, configFile(env)))
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	do(install.Options{MCP: true}, 2)
+	if _, err := install.Uninstall(t.Context(), Target{}, env, install.Options{}); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(path); err == nil {
+		t.Errorf("left %s", get(t, path))
+	}
+}

@@ -240,21 +240,22 @@ func TestHermesInteractive(t *testing.T) {
 	if err != nil || r.Code != 0 {
 		w.Fatalf("exit status %d, %v\n%s\n%s", r.Code, err, r.Stdout, r.Stderr)
 	}
-	for _, request := range h.Model.Requests(Main) {
+	requests := h.Model.Requests(Main)
+	for _, request := range requests[:2] {
 		w.shown(request, 1, billing)
 	}
-	bySession := map[string][]string{}
-	var sessions []string
+	// Hermes announces a new session on a thread of its own: a prompt typed at once may come before it, and counts as the
+	// old session's, which has seen the memory.
+	var texts, sessions []string
 	for _, row := range w.rows(h) {
-		s := row.Metadata.Session
-		if bySession[s] == nil {
-			sessions = append(sessions, s)
-		}
-		bySession[s] = append(bySession[s], row.Content[0].Text)
+		texts = append(texts, row.Content[0].Text)
+		sessions = append(sessions, row.Metadata.Session)
 	}
-	if len(sessions) != 2 || !slices.Equal(bySession[sessions[0]], []string{askBilling, "Reply-1", askBilling, "Reply-2"}) ||
-		!slices.Equal(bySession[sessions[1]], []string{askBilling, "Reply-3"}) {
-		w.Errorf("captured: %v", bySession)
+	if !slices.Equal(texts, []string{askBilling, "Reply-1", askBilling, "Reply-2", askBilling, "Reply-3"}) {
+		w.Errorf("captured: %q of %q", texts, sessions)
+	}
+	if sessions = slices.Compact(sessions); len(sessions) == 2 {
+		w.shown(requests[2], 1, billing)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -152,6 +153,7 @@ func installedMCP(t *testing.T, names ...string) (w *world, drive map[string]Hos
 		".claude.json":          "{\n  \"numStartups\": 7,\n  \"mcpServers\": {}\n}\n",
 		".kimi-code/mcp.json":   "{\"mcpServers\": {\"other\": {\"command\": \"" + w.home + "/none\", \"enabled\": false}}}",
 		".dsh/cordis.patch.yml": dshRow,
+		hermesConfig:            "# mine\nmcp_servers:\n  other: {command: " + w.home + "/none, enabled: false} # off\n",
 	}
 	for name, text := range before {
 		w.put(name, text, 0o600)
@@ -235,6 +237,19 @@ func TestDSHInstalledMCP(t *testing.T) {
 			t.Errorf("%s is offered without the program", str(f, "name"))
 		}
 	}
+	uninstall()
+}
+
+// Hermes lists the server that install registers, beside the user's. Without the optional Python SDK that its MCP needs, as
+// here, it does without, and has the provider's tools.
+func TestHermesInstalledMCP(t *testing.T) {
+	w, drive, uninstall := installedMCP(t, "hermes")
+	h := drive["hermes"].(*Hermes)
+	r, err := h.Command(w.Context(), "mcp", "list")
+	if listed := regexp.MustCompile(`reme +/.* enabled\s+other +/.* disabled`); err != nil || r.Code != 0 || !listed.MatchString(r.Stdout) {
+		t.Errorf("hermes mcp list: exit status %d, %v\n%s%s", r.Code, err, r.Stdout, r.Stderr)
+	}
+	w.tell(h, "", "Hello?", Step{Text: "Here I am."})
 	uninstall()
 }
 

@@ -1,0 +1,99 @@
+package hermes
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/agentscope-ai/reme-hook/install"
+	"gopkg.in/yaml.v3"
+)
+
+// serverSetting makes our MCP server one of Hermes'.
+func serverSetting(s install.Server) setting {
+	return setting{
+		section: "mcp_servers", key: install.ServerName,
+		value:  "{command: " + quote(s.Command) + ", args: [" + strings.Join(s.Args, ", ") + "]}",
+		byHand: "put the server in by hand, or leave out --mcp",
+	}
+}
+
+// quote makes a single-quoted scalar, in which only the quote is special.
+func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
+
+// server is the MCP server of our name, as far as it can be read.
+func (c *config) server() install.Server {
+	n := c.node(serverSetting(install.Server{}))
+	var s install.Server
+	if command := value(n, "command"); command != nil && command.Kind == yaml.ScalarNode {
+		s.Command = command.Value
+	}
+	if args := value(n, "args"); args != nil {
+		for _, a := range args.Content {
+			s.Args = append(s.Args, a.Value)
+		}
+	}
+	return s
+}
+
+// upsertServer puts our MCP server into a config.yaml. What is there of ours
+// keeps all but its command.
+func upsertServer(src []byte, want install.Server) ([]byte, error) {
+	if strings.Contains(want.Command, "${") {
+		return nil, fmt.Errorf("in the path %q Hermes would look for a variable", want.Command)
+	}
+	if err := want.Valid(); err != nil {
+		return nil, err
+	}
+	c, err := parse(src)
+	if err != nil {
+		return nil, err
+	}
+	s := serverSetting(want)
+	if err := c.once(s); err != nil {
+		return nil, err
+	}
+	done := func(q *config) bool { have := q.server(); return have.Ours() && have.Command == want.Command }
+	n := c.node(s)
+	switch {
+	case done(c):
+		return src, nil
+	case n == nil || isNull(n):
+		if c, err = c.set(s, done); err != nil {
+			return nil, err
+		}
+		return c.bytes(), nil
+	case !c.server().Ours():
+		return nil, install.ErrForeignServer
+	}
+	q, err := c.edited(s, c.over(value(n, "command"), quote(want.Command)))
+	if err != nil || !done(q) {
+		return nil, s.refused()
+	}
+	return q.bytes(), nil
+}
+
+// removeServer takes our MCP server out again. It returns nil if nothing is left
+// in a file that was not there before.
+func removeServer(now, original []byte, known bool) ([]byte, error) {
+	c, err := parse(now)
+	if now == nil || err != nil || !c.server().Ours() {
+		return now, err
+	}
+	s := serverSetting(c.server())
+	before, err := parse(original)
+	if err != nil || !known {
+		before = &config{}
+	}
+	for _, e := range c.removals(s, before) {
+		q, err := c.edited(s, e...)
+		switch {
+		case err != nil || q.node(s) != nil:
+		case original == nil && strings.TrimSpace(q.text) == "":
+			return nil, nil
+		default:
+			return q.bytes(), nil
+		}
+	}
+	return nil, errors.New("the mcp_servers section is written in a way that is not edited; run `hermes mcp remove " + install.ServerName + "`")
+}
