@@ -145,6 +145,9 @@ func upsert(src []byte, rows ...row) ([]byte, error) {
 	if q == p {
 		return src, nil
 	}
+	if _, err := q.without(); err != nil {
+		return nil, fmt.Errorf("our rows could not be taken out again: %w", err)
+	}
 	return q.bytes(), nil
 }
 

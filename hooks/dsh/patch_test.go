@@ -370,6 +370,7 @@ func FuzzPatch(f *testing.F) {
 			f.Add([]byte(text))
 		}
 	}
+	f.Add([]byte("-\n -:")) // YAML readers disagree on it with themselves
 	f.Fuzz(func(t *testing.T, text []byte) {
 		if bytes.Contains(text, []byte("reme-hook")) {
 			return // it is ours already
