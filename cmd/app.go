@@ -123,13 +123,8 @@ func (a *app) pokeIfDue() {
 	if a.backoff().Load().Waiting(a.now()) {
 		return
 	}
-	s := a.spool()
-	keys, _ := s.Pending()
-	for _, key := range keys {
-		if s.Due(key, spool.Grace) {
-			a.poke()
-			return
-		}
+	if neglected, _ := a.spool().Neglected(""); neglected {
+		a.poke()
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/agentscope-ai/reme-hook/client"
 	"github.com/agentscope-ai/reme-hook/hooks"
+	"github.com/agentscope-ai/reme-hook/spool"
 	"github.com/agentscope-ai/reme-hook/workspace"
 )
 
@@ -213,16 +214,8 @@ func (a *app) runStatus(ctx context.Context, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	for _, e := range entries {
-		switch {
-		case e.Quarantined:
-			st.Quarantined++
-		case e.Running:
-			st.Unfinished++
-		default:
-			st.Pending++
-		}
-	}
+	states := spool.Count(entries)
+	st.Pending, st.Unfinished, st.Quarantined = states[spool.Pending], states[spool.Unfinished], states[spool.Quarantined]
 	for _, h := range a.hosts {
 		hs := hostStatus{Host: h.Adapter.Host, Hooks: len(h.Check(a.installEnv(), a.installOptions()).Hooks)}
 		last, ok, err := a.state().Last(h.Adapter.Host)

@@ -39,14 +39,14 @@ func newSpoolListCommand(a *app) *cobra.Command {
 
 // spooled is a turn in the output of spool list --json; its text stays out.
 type spooled struct {
-	State     string    `json:"state"` // pending, unfinished, quarantined
-	Key       string    `json:"key"`
-	Name      string    `json:"name"` // of its file; they sort by age
-	Turn      string    `json:"turn_id"`
-	Events    int       `json:"events"`
-	Bytes     int64     `json:"bytes"`
-	UpdatedAt time.Time `json:"updated_at"`
-	Reason    string    `json:"reason,omitempty"`
+	State     spool.State `json:"state"`
+	Key       string      `json:"key"`
+	Name      string      `json:"name"` // of its file; they sort by age
+	Turn      string      `json:"turn_id"`
+	Events    int         `json:"events"`
+	Bytes     int64       `json:"bytes"`
+	UpdatedAt time.Time   `json:"updated_at"`
+	Reason    string      `json:"reason,omitempty"`
 }
 
 func (a *app) runSpoolList(asJSON bool) error {
@@ -56,13 +56,7 @@ func (a *app) runSpoolList(asJSON bool) error {
 	}
 	out := []spooled{}
 	for _, e := range entries {
-		s := spooled{"pending", string(e.Key), e.Name, string(e.Turn.Turn), len(e.Turn.Events), e.Bytes, e.Turn.UpdatedAt, e.Turn.Reason}
-		switch {
-		case e.Quarantined:
-			s.State = "quarantined"
-		case e.Running:
-			s.State = "unfinished"
-		}
+		s := spooled{e.State, string(e.Key), e.Name, string(e.Turn.Turn), len(e.Turn.Events), e.Bytes, e.Turn.UpdatedAt, e.Turn.Reason}
 		if e.Damage != "" {
 			s.Reason = e.Damage
 		}
@@ -103,7 +97,7 @@ func (a *app) runSpoolReplay(ctx context.Context) error {
 	}
 	released := map[string]bool{}
 	for _, e := range before {
-		if e.Quarantined && !released[string(e.Key)] {
+		if e.State == spool.Quarantined && !released[string(e.Key)] {
 			released[string(e.Key)] = true
 			if err := s.Release(e.Key); err != nil {
 				return err
@@ -132,13 +126,5 @@ func (a *app) runSpoolReplay(ctx context.Context) error {
 	return err
 }
 
-// waiting counts the turns that a replay is to deliver.
-func waiting(entries []spool.Entry) int {
-	n := 0
-	for _, e := range entries {
-		if !e.Running {
-			n++
-		}
-	}
-	return n
-}
+// waiting counts the records that a replay is to deliver.
+func waiting(entries []spool.Entry) int { return len(entries) - spool.Count(entries)[spool.Unfinished] }

@@ -461,15 +461,11 @@ func (c *call) pokeIfPending() {
 	if c.Backoff.Load().Waiting(c.Now()) {
 		return
 	}
-	keys, err := c.Spool.Pending()
+	neglected, err := c.Spool.Neglected(c.ev.Session.Key())
 	if err != nil {
 		c.log.Error("spool", "err", err)
-		return
 	}
-	for _, key := range keys {
-		if key != c.ev.Session.Key() && c.Spool.Due(key, spool.Grace) {
-			c.Poke()
-			return
-		}
+	if neglected {
+		c.Poke()
 	}
 }

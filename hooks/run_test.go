@@ -520,7 +520,7 @@ func TestPermanentErrorGoesToQuarantine(t *testing.T) {
 	w.hook("stop", "text", "good", "turn", "t2")
 	w.expect("t2:assistant good")
 	entries, err := w.Spool.List()
-	if err != nil || len(entries) != 1 || !entries[0].Quarantined || entries[0].Turn.Reason != "refused" {
+	if err != nil || len(entries) != 1 || entries[0].State != spool.Quarantined || entries[0].Turn.Reason != "refused" {
 		t.Fatalf("spool: %+v, %v", entries, err)
 	}
 	if err := w.Spool.Release(entries[0].Key); err != nil {

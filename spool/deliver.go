@@ -189,13 +189,31 @@ func temporary(name string) bool {
 
 // Entry is a record as it lies in the spool.
 type Entry struct {
-	Key         client.SessionKey `json:"key"`
-	Name        string            `json:"name"` // of its file; they sort by age
-	Quarantined bool              `json:"quarantined,omitempty"`
-	Running     bool              `json:"running,omitempty"` // the turn has not ended; nothing is to be done
-	Turn        Turn              `json:"turn"`
-	Damage      string            `json:"damage,omitempty"` // why Turn could not be read
-	Bytes       int64             `json:"bytes"`
+	Key    client.SessionKey
+	Name   string // of its file; they sort by age
+	State  State
+	Turn   Turn
+	Damage string // why Turn could not be read
+	Bytes  int64
+}
+
+// State says what is to become of a record.
+type State string
+
+// The states of records.
+const (
+	Pending     State = "pending"     // to be delivered
+	Unfinished  State = "unfinished"  // its turn goes on; nothing is to be done yet
+	Quarantined State = "quarantined" // refused for good
+)
+
+// Count counts records by their states.
+func Count(entries []Entry) map[State]int {
+	n := map[State]int{}
+	for _, e := range entries {
+		n[e.State]++
+	}
+	return n
 }
 
 // List returns all records, pending ones first, by session and age.
@@ -217,19 +235,30 @@ func (s Spool) List() ([]Entry, error) {
 			}
 			due := s.due(records)
 			for _, r := range records {
-				e := Entry{Key: key, Name: r.name, Quarantined: quarantined, Turn: r.Turn}
+				e := Entry{Key: key, Name: r.name, State: Pending, Turn: r.Turn}
 				if st, err := os.Stat(filepath.Join(dir, r.name)); err == nil {
 					e.Bytes = st.Size()
 				}
 				if r.err != nil {
 					e.Damage = r.err.Error()
 				}
-				e.Running = !quarantined && !slices.ContainsFunc(due, func(d record) bool { return d.name == r.name })
+				if quarantined {
+					e.State = Quarantined
+				} else if !slices.ContainsFunc(due, func(d record) bool { return d.name == r.name }) {
+					e.State = Unfinished
+				}
 				out = append(out, e)
 			}
 		}
 	}
 	return out, nil
+}
+
+// Neglected tells whether any session but one has turns that should have been
+// delivered by now; whoever sees it starts a delivery.
+func (s Spool) Neglected(but client.SessionKey) (bool, error) {
+	keys, err := s.Pending()
+	return slices.ContainsFunc(keys, func(key client.SessionKey) bool { return key != but && s.Due(key, Grace) }), err
 }
 
 // Pending lists the sessions that have pending turns.

@@ -106,15 +106,8 @@ func (d Doctor) backlog() []Finding {
 	if err != nil {
 		return []Finding{{serviceArea, Problem, "the spool cannot be read: " + err.Error(), "make " + d.Spool.Dir + " readable and writable"}}
 	}
-	var due, quarantined int
-	for _, e := range entries {
-		switch {
-		case e.Quarantined:
-			quarantined++
-		case !e.Running:
-			due++
-		}
-	}
+	states := spool.Count(entries)
+	due, quarantined := states[spool.Pending], states[spool.Quarantined]
 	var out []Finding
 	b := d.Backoff.Load()
 	if b.Failures > 0 {
