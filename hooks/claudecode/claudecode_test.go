@@ -1,27 +1,17 @@
 package claudecode
 
 import (
-	"bytes"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/agentscope-ai/reme-hook/hooks"
+	"github.com/agentscope-ai/reme-hook/hooks/hosttest"
 )
 
 func payload(t *testing.T, name string) hooks.Payload {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("..", "..", "testdata", "payloads", "claude-code", name+".json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := hooks.ReadPayload(bytes.NewReader(data))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
+	return hosttest.Payload(t, Host, name)
 }
 
 func TestDecode(t *testing.T) {

@@ -2,32 +2,19 @@ package claudecode
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/agentscope-ai/reme-hook/hooks/hosttest"
 	"github.com/agentscope-ai/reme-hook/install"
 )
 
-func testEnv(t *testing.T) install.Env {
-	home := t.TempDir()
-	return install.Env{
-		Home: home, IntegrationsDir: filepath.Join(home, ".reme", "integrations"),
-		LookPath: func(string) (string, error) { return "", exec.ErrNotFound },
-	}
-}
-
-func write(t *testing.T, path, text string) {
-	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
+var (
+	testEnv = hosttest.Env
+	write   = hosttest.Write
+)
 
 func TestEventsMatchTheAdapter(t *testing.T) {
 	events := Adapter().Events

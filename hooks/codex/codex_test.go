@@ -3,25 +3,16 @@ package codex
 import (
 	"bytes"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 
 	"github.com/agentscope-ai/reme-hook/hooks"
+	"github.com/agentscope-ai/reme-hook/hooks/hosttest"
 )
 
 func payload(t *testing.T, name string) hooks.Payload {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("..", "..", "testdata", "payloads", "codex", name+".json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := hooks.ReadPayload(bytes.NewReader(data))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
+	return hosttest.Payload(t, Host, name)
 }
 
 func TestDecode(t *testing.T) {

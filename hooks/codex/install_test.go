@@ -13,36 +13,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentscope-ai/reme-hook/hooks/hosttest"
 	"github.com/agentscope-ai/reme-hook/install"
 	"github.com/pelletier/go-toml/v2"
 )
 
-func testEnv(t *testing.T) install.Env {
-	home := t.TempDir()
-	return install.Env{
-		Home: home, IntegrationsDir: filepath.Join(home, ".reme", "integrations"),
-		LookPath: func(string) (string, error) { return "", exec.ErrNotFound },
-	}
-}
-
-func write(t *testing.T, path, text string) {
-	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func get(t *testing.T, path string) string {
-	t.Helper()
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(b)
-}
+var (
+	testEnv = hosttest.Env
+	write   = hosttest.Write
+	get     = hosttest.Get
+)
 
 func TestEventsMatchTheAdapter(t *testing.T) {
 	events := Adapter().Events

@@ -1,33 +1,20 @@
 package dsh
 
 import (
-	"bytes"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 
 	"github.com/agentscope-ai/reme-hook/hooks"
+	"github.com/agentscope-ai/reme-hook/hooks/hosttest"
 )
 
 func payload(t *testing.T, name string) hooks.Payload {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("..", "..", "testdata", "payloads", "dsh", name+".json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return read(t, string(data))
+	return hosttest.Payload(t, Host, name)
 }
 
-func read(t *testing.T, text string) hooks.Payload {
-	t.Helper()
-	p, err := hooks.ReadPayload(bytes.NewReader([]byte(text)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
-}
+var read = hosttest.Parse
 
 func describe(e hooks.Event) string {
 	return fmt.Sprintf("%s turn=%s prompt=%s reply=%s summary=%s sub=%v lost=%v turnlost=%v paths=%v", e.Name, e.Turn, e.Prompt, e.Reply, e.Summary, e.Subagent, e.ContextLost, e.TurnLost, e.Paths)

@@ -9,38 +9,18 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/agentscope-ai/reme-hook/hooks/hosttest"
 	"github.com/agentscope-ai/reme-hook/install"
 	"gopkg.in/yaml.v3"
 )
 
+var (
+	testEnv = hosttest.Env
+	write   = hosttest.WriteProgram
+	get     = hosttest.Get
+)
+
 var target = Target{Version: "1.2.3"}
-
-func testEnv(t *testing.T) install.Env {
-	home := t.TempDir()
-	return install.Env{
-		Home: home, IntegrationsDir: filepath.Join(home, ".reme", "integrations"),
-		LookPath: func(string) (string, error) { return "", exec.ErrNotFound },
-	}
-}
-
-func write(t *testing.T, path, text string) {
-	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func get(t *testing.T, path string) string {
-	t.Helper()
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(b)
-}
 
 func mustInstall(t *testing.T, env install.Env) []install.Change {
 	t.Helper()

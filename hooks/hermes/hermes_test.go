@@ -9,16 +9,10 @@ import (
 
 	"github.com/agentscope-ai/reme-hook/client"
 	"github.com/agentscope-ai/reme-hook/hooks"
+	"github.com/agentscope-ai/reme-hook/hooks/hosttest"
 )
 
-func read(t *testing.T, text string) hooks.Payload {
-	t.Helper()
-	p, err := hooks.ReadPayload(strings.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
-}
+var read = hosttest.Parse
 
 // Every payload that the real host led to is one of an event, and has the session.
 func TestRealPayloads(t *testing.T) {

@@ -12,36 +12,20 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/agentscope-ai/reme-hook/hooks/hosttest"
 	"github.com/agentscope-ai/reme-hook/install"
+)
+
+var (
+	write = hosttest.WriteProgram
+	get   = hosttest.Get
 )
 
 func testEnv(t *testing.T) install.Env {
 	t.Helper()
-	home := t.TempDir()
-	return install.Env{
-		Home: home, Environ: []string{"HOME=" + home, "PATH=" + os.Getenv("PATH")},
-		IntegrationsDir: filepath.Join(home, ".reme", "integrations"),
-		LookPath:        func(string) (string, error) { return "", exec.ErrNotFound },
-	}
-}
-
-func write(t *testing.T, path, content string) {
-	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(content), 0o700); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func get(t *testing.T, path string) string {
-	t.Helper()
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(b)
+	env := hosttest.Env(t)
+	env.Environ = []string{"HOME=" + env.Home, "PATH=" + os.Getenv("PATH")}
+	return env
 }
 
 // fakeKimi makes a program that says a version, and of the configuration what a

@@ -1,7 +1,6 @@
 package kimi
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,7 +8,13 @@ import (
 	"testing"
 
 	"github.com/agentscope-ai/reme-hook/hooks"
+	"github.com/agentscope-ai/reme-hook/hooks/hosttest"
 )
+
+func payload(t *testing.T, text []byte) hooks.Payload {
+	t.Helper()
+	return hosttest.Parse(t, string(text))
+}
 
 var payloads = filepath.Join("..", "..", "testdata", "payloads", "kimi")
 
@@ -20,15 +25,6 @@ func read(t *testing.T, elem ...string) []byte {
 		t.Fatal(err)
 	}
 	return data
-}
-
-func payload(t *testing.T, text []byte) hooks.Payload {
-	t.Helper()
-	p, err := hooks.ReadPayload(bytes.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
 }
 
 func TestDecode(t *testing.T) {
