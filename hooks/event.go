@@ -67,6 +67,9 @@ type LogTurn struct {
 	ID       client.TurnID
 	Messages []LogMessage // what the user and the main agent said, in order
 	Ended    bool
+	// Delegated says that a subagent is at work for the turn: a stop that comes now
+	// is most likely the subagent's.
+	Delegated bool
 }
 
 // LogMessage is a message of a LogTurn.

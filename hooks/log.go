@@ -14,6 +14,9 @@ const (
 	// logWait bounds the wait for a host that writes the end of a turn behind the
 	// hook that announces it.
 	logWait = time.Second
+	// delegatedWait is the same while the log says that a subagent is at work. It is
+	// what the host was seen to be behind at most.
+	delegatedWait = 350 * time.Millisecond
 	// logPause is the time between two looks.
 	logPause = 10 * time.Millisecond
 )
@@ -28,7 +31,7 @@ func (c *call) awaitLog() {
 	if !s.Running {
 		return
 	}
-	timeout := time.After(logWait)
+	timeout, delegated := time.After(logWait), time.After(delegatedWait)
 	tick := time.NewTicker(logPause)
 	defer tick.Stop()
 	for {
@@ -36,8 +39,14 @@ func (c *call) awaitLog() {
 		if err != nil || len(turns) > 0 && turns[len(turns)-1].Ended {
 			return
 		}
+		late := delegated
+		if len(turns) == 0 || !turns[len(turns)-1].Delegated {
+			late = nil
+		}
 		select {
 		case <-tick.C:
+		case <-late:
+			return
 		case <-timeout:
 			return
 		case <-c.ctx.Done():

@@ -87,6 +87,12 @@ func TestLogIsAwaited(t *testing.T) {
 		if took := time.Since(start); took != logWait {
 			t.Errorf("waited %v", took)
 		}
+		(*log)[1].Delegated = true
+		start = time.Now()
+		w.hook("stop", "turn", "")
+		if took := time.Since(start); took != delegatedWait {
+			t.Errorf("waited %v for a turn that is a subagent's", took)
+		}
 		(*log)[1] = logTurn("m2", true, "user another", "assistant done")
 		w.hook("stop", "turn", "")
 		// Nothing is running: nothing to wait for.

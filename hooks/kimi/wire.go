@@ -179,7 +179,7 @@ func (w *wire) position(f io.ReaderAt) string {
 // turn.* lines and the loop's events tell it; events of kind "event" number the
 // turns in another way.
 func (w *wire) take(line []byte) error {
-	if !of(line, "metadata", "turn.", "context.append_loop_event", "context.undone", "forked") {
+	if !of(line, "metadata", "turn.", "context.append_loop_event", "context.undone", "forked", "subagent.spawned") {
 		return nil
 	}
 	var p hooks.Payload
@@ -213,6 +213,10 @@ func (w *wire) take(line []byte) error {
 		w.add(client.User, p.Text("input"))
 	case "context.append_loop_event":
 		w.step(p.Object("event"))
+	case "subagent.spawned":
+		if w.open != nil {
+			w.open.Delegated = string(p["runInBackground"]) == "false"
+		}
 	case "turn.ended":
 		if w.open != nil && w.open.number == p.String("turnId") {
 			w.end()
@@ -249,6 +253,7 @@ func (w *wire) step(event hooks.Payload) {
 			// hook made the agent go on.
 			w.begin(event, event.String("uuid"))
 		}
+		w.open.Delegated = false
 	case "content.part":
 		if part := event.Object("part"); part.String("type") == "text" {
 			w.said = append(w.said, part.String("text"))

@@ -79,13 +79,16 @@ func (s *sessionFile) expect(want ...string) {
 }
 
 // show writes turns as lines: "id! user: text | assistant: text", without the !
-// while they go on.
+// while they go on, with a + while a subagent is at work for them.
 func show(turns []hooks.LogTurn) string {
 	var out []string
 	for _, t := range turns {
 		line := string(t.ID)
 		if t.Ended {
 			line += "!"
+		}
+		if t.Delegated {
+			line += "+"
 		}
 		sep := " "
 		for _, m := range t.Messages {
@@ -125,6 +128,10 @@ func step(turn int, uuid, text, finish string) []string {
 		loop(turn, fmt.Sprintf(`"type":"content.part","part":{"type":"text","text":%s}`, quote(text))),
 		loop(turn, fmt.Sprintf(`"type":"step.end","uuid":%q,"finishReason":%q`, uuid, finish)),
 	}
+}
+
+func spawned(background bool) string {
+	return fmt.Sprintf(`{"type":"subagent.spawned","subagentId":"agent-0","subagentName":"coder","runInBackground":%t,"taskId":"agent-vz","time":1795983472560}`, background)
 }
 
 func ended(turn int) string {
@@ -224,10 +231,13 @@ func TestTurns(t *testing.T) {
 		"an image alone": {lines(
 			`{"type":"turn.prompt","input":[{"type":"image_url","imageUrl":{"url":"data:"}}],"origin":{"kind":"user"},"promptId":"m0","turnId":0}`,
 			step(0, "u0", "a cat", "end_turn")), []string{"m0! assistant: a cat"}},
-		"no ids":  {lines(strings.Replace(prompt(4, "m0", "q"), "promptId", "x", 1), step(4, "u0", "a", "end_turn")), []string{"turn-4! user: q | assistant: a"}},
-		"undone":  {lines(prompt(0, "m0", "q"), step(0, "u0", "a", "end_turn"), prompt(1, "m1", "r"), step(1, "u1", "b", "end_turn"), prompt(2, "m2", "s"), `{"type":"context.undone","agentId":"main","turns":2,"fromTurnId":1}`), []string{"m0! user: q | assistant: a"}},
-		"a fork":  {lines(prompt(0, "m0", "q"), step(0, "u0", "a", "end_turn"), `{"type":"forked","agentId":"main"}`, prompt(1, "m1", "r")), []string{"m1 user: r"}},
-		"garbage": {lines("", "{", "null", "[]", `{"type":7}`, `{"type":"turn.prompt"`, `{"type":"turn.prompt","origin":"user","input":3}`, prompt(0, "m0", "q")), []string{"m0 user: q"}},
+		"no ids":                       {lines(strings.Replace(prompt(4, "m0", "q"), "promptId", "x", 1), step(4, "u0", "a", "end_turn")), []string{"turn-4! user: q | assistant: a"}},
+		"undone":                       {lines(prompt(0, "m0", "q"), step(0, "u0", "a", "end_turn"), prompt(1, "m1", "r"), step(1, "u1", "b", "end_turn"), prompt(2, "m2", "s"), `{"type":"context.undone","agentId":"main","turns":2,"fromTurnId":1}`), []string{"m0! user: q | assistant: a"}},
+		"a subagent":                   {lines(prompt(0, "m0", "q"), loop(0, `"type":"step.begin","uuid":"u0"`), spawned(false)), []string{"m0+ user: q"}},
+		"a subagent that is done":      {lines(prompt(0, "m0", "q"), loop(0, `"type":"step.begin","uuid":"u0"`), spawned(false), step(0, "u1", "b", "tool_use")), []string{"m0 user: q"}},
+		"a subagent in the background": {lines(prompt(0, "m0", "q"), loop(0, `"type":"step.begin","uuid":"u0"`), spawned(true)), []string{"m0 user: q"}},
+		"a fork":                       {lines(prompt(0, "m0", "q"), step(0, "u0", "a", "end_turn"), `{"type":"forked","agentId":"main"}`, prompt(1, "m1", "r")), []string{"m1 user: r"}},
+		"garbage":                      {lines("", "{", "null", "[]", `{"type":7}`, `{"type":"turn.prompt"`, `{"type":"turn.prompt","origin":"user","input":3}`, prompt(0, "m0", "q")), []string{"m0 user: q"}},
 		"other order of keys": {lines(
 			`{"turnId":0,"promptId":"m0","origin":{"kind":"user"},"input":[{"text":"q","type":"text"}],"type":"turn.prompt"}`,
 			`{"event":{"finishReason":"end_turn","type":"step.end","turnId":"0"},"type":"context.append_loop_event"}`), []string{"m0! user: q"}},
