@@ -189,7 +189,7 @@ func (w *wire) take(line []byte) error {
 	if ms, err := strconv.ParseInt(p.String("time"), 10, 64); err == nil && ms > 0 {
 		w.at = time.UnixMilli(ms)
 	}
-	user := p.Object("origin").String("kind") == "user"
+	said, user := userText(p)
 	switch p.String("type") {
 	case "metadata":
 		version := p.String("protocol_version")
@@ -200,7 +200,7 @@ func (w *wire) take(line []byte) error {
 		w.end()
 		if user {
 			w.begin(p, p.String("promptId"))
-			w.add(client.User, p.Text("input"))
+			w.add(client.User, said)
 		}
 	case "turn.steer":
 		if !user {
@@ -210,7 +210,7 @@ func (w *wire) take(line []byte) error {
 			// The agent had answered: without the cursor's help this would look the same.
 			w.begin(p, p.String("messageId"))
 		}
-		w.add(client.User, p.Text("input"))
+		w.add(client.User, said)
 	case "context.append_loop_event":
 		w.step(p.Object("event"))
 	case "subagent.spawned":
@@ -228,6 +228,29 @@ func (w *wire) take(line []byte) error {
 		w.turns, w.open, w.said = nil, nil, nil
 	}
 	return nil
+}
+
+// userText is what the user typed of a turn's input, and whether it came from the
+// user. A skill or a plugin's command is expanded there; what was typed is in the
+// origin.
+func userText(p hooks.Payload) (string, bool) {
+	origin := p.Object("origin")
+	name, args := "", ""
+	switch origin.String("kind") {
+	case "user":
+		var skills, input []json.RawMessage
+		json.Unmarshal(origin["skillActivations"], &skills)
+		if len(skills) > 0 && json.Unmarshal(p["input"], &input) == nil && len(input) >= len(skills) {
+			rest, err := json.Marshal(input[len(skills):])
+			return hooks.Payload{"input": rest}.Text("input"), err == nil
+		}
+		return p.Text("input"), true
+	case "skill_activation":
+		name, args = origin.String("skillName"), origin.String("skillArgs")
+	case "plugin_command":
+		name, args = origin.String("pluginId")+":"+origin.String("commandName"), origin.String("commandArgs")
+	}
+	return strings.TrimSpace("/" + name + " " + args), name != "" && origin.String("trigger") == "user-slash"
 }
 
 // of tells whether a line is of a type that begins with one of some words, as

@@ -130,6 +130,19 @@ func step(turn int, uuid, text, finish string) []string {
 	}
 }
 
+// typed is a prompt that is more than what the user typed.
+func typed(origin string, parts ...string) string {
+	var input []map[string]string
+	for _, p := range parts {
+		input = append(input, map[string]string{"type": "text", "text": p})
+	}
+	b, err := json.Marshal(input)
+	if err != nil {
+		panic(err)
+	}
+	return fmt.Sprintf(`{"type":"turn.prompt","input":%s,"origin":{%s},"promptId":"m0","turnId":0}`, b, origin)
+}
+
 func spawned(background bool) string {
 	return fmt.Sprintf(`{"type":"subagent.spawned","subagentId":"agent-0","subagentName":"coder","runInBackground":%t,"taskId":"agent-vz","time":1795983472560}`, background)
 }
@@ -231,8 +244,14 @@ func TestTurns(t *testing.T) {
 		"an image alone": {lines(
 			`{"type":"turn.prompt","input":[{"type":"image_url","imageUrl":{"url":"data:"}}],"origin":{"kind":"user"},"promptId":"m0","turnId":0}`,
 			step(0, "u0", "a cat", "end_turn")), []string{"m0! assistant: a cat"}},
-		"no ids":                       {lines(strings.Replace(prompt(4, "m0", "q"), "promptId", "x", 1), step(4, "u0", "a", "end_turn")), []string{"turn-4! user: q | assistant: a"}},
-		"undone":                       {lines(prompt(0, "m0", "q"), step(0, "u0", "a", "end_turn"), prompt(1, "m1", "r"), step(1, "u1", "b", "end_turn"), prompt(2, "m2", "s"), `{"type":"context.undone","agentId":"main","turns":2,"fromTurnId":1}`), []string{"m0! user: q | assistant: a"}},
+		"no ids": {lines(strings.Replace(prompt(4, "m0", "q"), "promptId", "x", 1), step(4, "u0", "a", "end_turn")), []string{"turn-4! user: q | assistant: a"}},
+		"undone": {lines(prompt(0, "m0", "q"), step(0, "u0", "a", "end_turn"), prompt(1, "m1", "r"), step(1, "u1", "b", "end_turn"), prompt(2, "m2", "s"), `{"type":"context.undone","agentId":"main","turns":2,"fromTurnId":1}`), []string{"m0! user: q | assistant: a"}},
+		"a skill of the user's": {lines(typed(`"kind":"skill_activation","skillName":"review","skillArgs":"the pump ","trigger":"user-slash"`, "the whole skill"),
+			step(0, "u0", "a", "end_turn")), []string{"m0! user: /review the pump | assistant: a"}},
+		"a skill of the model's":       {lines(typed(`"kind":"skill_activation","skillName":"review","trigger":"model-tool"`, "the whole skill")), []string{""}},
+		"a plugin's command":           {lines(typed(`"kind":"plugin_command","pluginId":"ops","commandName":"deploy","trigger":"user-slash"`, "the whole command")), []string{"m0 user: /ops:deploy"}},
+		"skills with a prompt":         {lines(typed(`"kind":"user","skillActivations":[{"skillName":"review"}]`, "the whole skill", "look at the pump")), []string{"m0 user: look at the pump"}},
+		"skills that are not there":    {lines(typed(`"kind":"user","skillActivations":[1,2,3]`, "look at the pump")), []string{"m0 user: look at the pump"}},
 		"a subagent":                   {lines(prompt(0, "m0", "q"), loop(0, `"type":"step.begin","uuid":"u0"`), spawned(false)), []string{"m0+ user: q"}},
 		"a subagent that is done":      {lines(prompt(0, "m0", "q"), loop(0, `"type":"step.begin","uuid":"u0"`), spawned(false), step(0, "u1", "b", "tool_use")), []string{"m0 user: q"}},
 		"a subagent in the background": {lines(prompt(0, "m0", "q"), loop(0, `"type":"step.begin","uuid":"u0"`), spawned(true)), []string{"m0 user: q"}},
