@@ -9,6 +9,7 @@ import (
 
 	"github.com/agentscope-ai/reme-hook/client"
 	"github.com/agentscope-ai/reme-hook/hooks"
+	"github.com/agentscope-ai/reme-hook/internal/crash"
 	"github.com/agentscope-ai/reme-hook/internal/durable"
 )
 
@@ -81,5 +82,6 @@ func (c *cursors) save() error {
 		return err
 	}
 	c.saved = c.now()
+	crash.Point("ingest.saved")
 	return nil
 }

@@ -14,7 +14,7 @@ import (
 
 const (
 	// gather is how long changes are gathered before the logs are looked at.
-	gather = time.Second
+	gather = 300 * time.Millisecond
 	// look is how often they are looked at without any notice of a change: for what
 	// the system does not tell, as on network file systems.
 	look = time.Minute

@@ -92,6 +92,8 @@ func (l logs) Read(log hooks.Log, cursor string) (hooks.LogPage, error) {
 type transcript struct {
 	session string
 	settled bool      // nothing more is expected
+	begin   int64     // offset of the first line that was taken
+	begun   bool      // there was one
 	latest  time.Time // of what the lines say
 	turns   []*turn
 }
@@ -145,12 +147,13 @@ func (t *transcript) Turns() []hooks.LogTurn {
 }
 
 // Open implements [hooks.Fold]. A hook can make the agent go on after any answer,
-// so the last turn is never over.
+// so the last turn is never over; and what stands before the first turn tells the
+// copies in a fork.
 func (t *transcript) Open() (int64, bool) {
 	if last := t.last(); last != nil {
 		return last.from, true
 	}
-	return 0, false
+	return t.begin, t.begun
 }
 
 func (t *transcript) last() *turn {
@@ -162,6 +165,9 @@ func (t *transcript) last() *turn {
 
 // Take implements [hooks.Fold].
 func (t *transcript) Take(line []byte, at int64) (bool, error) {
+	if !t.begun {
+		t.begin, t.begun = at, true
+	}
 	// Most of a transcript is not worth decoding: tools' results are long.
 	if !isType(line, "user") && !isType(line, "assistant") && !isType(line, "queue-operation") || bytes.Contains(line, []byte(`"toolUseResult"`)) {
 		return len(line) == 0 || line[len(line)-1] == '}', nil
