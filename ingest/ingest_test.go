@@ -19,7 +19,8 @@ import (
 )
 
 // logDir is the log folder of a fake host: a file for each session, a line for
-// each message: "<turn> <role> <text>". "<turn> end" ends a turn.
+// each message: "<turn> <role> <text>". "<turn> cd <folder>" says where a turn is at
+// work, "<turn> end" ends it.
 type logDir string
 
 func (d logDir) Places() []string { return []string{string(d)} }
@@ -79,6 +80,10 @@ func (f *fold) Take(line []byte, at int64) (bool, error) {
 	var day int
 	fmt.Sscanf(words[0], "t%d", &day)
 	last := &f.turns[len(f.turns)-1]
+	if words[1] == "cd" {
+		last.Cwd = words[2]
+		return true, nil
+	}
 	last.Messages = append(last.Messages, hooks.LogMessage{Role: client.Role(words[1]), Text: words[2], At: time.Date(2026, 1, day, 12, 0, 0, 0, time.Local)})
 	return true, nil
 }
@@ -164,7 +169,13 @@ func TestBackfill(t *testing.T) {
 	w := newWorld(t)
 	w.write("a", "t1 user how", "t1 assistant so", "t1 end", "nonsense", "t2 user and")
 	w.write("b", "t3 user where", "t3 assistant there", "t3 end")
-	survey := w.run(Options{})
+	now := time.Now()
+	in, _ := w.open()
+	in.Now = func() time.Time { now = now.Add(checkpoint); return now }
+	survey, err := in.Run(t.Context(), w.host, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	if _, err := os.Stat(w.memory); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a survey made a memory: %v", err)
 	}
@@ -232,9 +243,11 @@ func TestWhatIsNotBroughtIn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			w.leftAlone = func(s client.Session, cwd string) bool { return s.ID == c.leftAlone && cwd == "/src/"+s.ID }
+			w.leftAlone = func(s client.Session, cwd string) bool {
+				return s.ID == c.leftAlone && cwd == "/src/"+s.ID || cwd == "/excluded"
+			}
 			w.write("a", "t1 user x", "t2 user y", "t4 user <private>p</private>", "t4 assistant q")
-			w.write("b", "t3 user z")
+			w.write("b", "t3 user z", "t4 cd /excluded", "t4 user w")
 			c.o.Write = true
 			r := w.run(c.o)
 			w.expect(c.want...)

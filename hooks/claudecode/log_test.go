@@ -98,7 +98,8 @@ func TestTurnsOfATranscript(t *testing.T) {
 		"of another session":      {[]string{strings.ReplaceAll(prompt(1, "p1", "q"), session, "other"), prompt(2, "p2", "r"), reply(3, "m1", "a")}, "p2! user: r | assistant: a"},
 		"copied into a fork": {[]string{line("queue-operation", 30, `"operation":"enqueue"`), prompt(1, "p9", "q"), strings.Replace(reply(2, "m1", "a"), `"uuid"`, `"requestSessionId":"parent","uuid"`, 1),
 			prompt(3, "p9", "unanswered"), prompt(31, "p9", "r"), reply(32, "m2", "b")}, "p9! user: r | assistant: b"},
-		"two blocks of text": {[]string{line("user", 1, `"promptId":"p1","message":{"content":[{"type":"text","text":"look"},{"type":"image","source":{"data":"x"}},{"type":"text","text":"here"}]}`), reply(2, "m1", "a")}, "p1! user: look\nhere | assistant: a"},
+		"copied into a fork without a queue": {[]string{prompt(1, "p9", "q"), strings.Replace(reply(2, "m1", "a"), `"uuid"`, `"requestSessionId":"parent","uuid"`, 1), prompt(3, "p9", "r"), reply(4, "m2", "b")}, "p9! user: r | assistant: b"},
+		"two blocks of text":                 {[]string{line("user", 1, `"promptId":"p1","message":{"content":[{"type":"text","text":"look"},{"type":"image","source":{"data":"x"}},{"type":"text","text":"here"}]}`), reply(2, "m1", "a")}, "p1! user: look\nhere | assistant: a"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

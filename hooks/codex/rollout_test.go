@@ -146,6 +146,17 @@ func TestSettledRollout(t *testing.T) {
 	}
 }
 
+func TestCwdOfATurn(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "rollout.jsonl")
+	context := `{"timestamp":"2026-11-29T20:30:56.249Z","ordinal":8,"type":"turn_context","payload":{"turn_id":"` + turn1 + `","cwd":"/q"}}`
+	hosttest.Write(t, path, started(turn1)+"\n"+context+"\n"+user(turn1, "q")+"\n")
+	turns, _ := hosttest.Whole(t, readAt(path))
+	if len(turns) != 1 || turns[0].Cwd != "/q" {
+		t.Errorf("%+v", turns)
+	}
+}
+
 func TestDamagedRollout(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "rollout.jsonl")
