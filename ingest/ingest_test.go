@@ -180,7 +180,7 @@ func TestBackfill(t *testing.T) {
 		t.Errorf("a survey made a memory: %v", err)
 	}
 	want := Missing{Sessions: 2, Turns: 3, Messages: 5}
-	if survey.Missing != want || survey.Sessions != 2 || survey.Turns != 3 || survey.Messages != 5 || survey.Damaged != 1 || survey.Extractions != 3 {
+	if survey.Missing != want || survey.Sessions != 2 || survey.Turns != 3 || survey.Messages != 5 || survey.Damaged != 1 || len(survey.Problems) != 0 || survey.Extractions != 3 {
 		t.Errorf("survey: %+v", survey)
 	}
 	if got := w.run(Options{Write: true}); got.Missing != want {
