@@ -49,6 +49,9 @@ const provisionalFor = 24 * time.Hour
 // somebody else should.
 const Grace = 5 * time.Second
 
+// writeTries is how often a record is written until it is there.
+const writeTries = 5
+
 // Turn is one record: what was said in a turn of a session, or in a part of it.
 type Turn struct {
 	Version int `json:"version"`
@@ -235,7 +238,7 @@ func write(path string, t Turn) error {
 		return err
 	}
 	crash.Point("put.begin")
-	for {
+	for try := 1; ; try++ {
 		dir := filepath.Dir(path)
 		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 			if err := durable.MkdirAll(dir); err != nil {
@@ -246,8 +249,8 @@ func write(path string, t Turn) error {
 			}
 		}
 		err := durable.WriteFile(path, append(data, '\n'))
-		if _, gone := os.Stat(dir); err != nil && errors.Is(gone, fs.ErrNotExist) {
-			continue // a deliverer has just removed the empty folder
+		if err != nil && try < writeTries {
+			continue // a deliverer may have removed the empty folder, and another hook made it again
 		}
 		crash.Point("put.written")
 		return err
