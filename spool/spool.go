@@ -1,8 +1,9 @@
 // Package spool keeps every turn on disk until a service has confirmed it.
 //
 // It promises that what Put has accepted survives a crash and a power cut, that
-// the messages of one session are delivered in the order in which they were put,
-// and that a record leaves only when the service's answer names each of its
+// the messages of one session are delivered in the order in which they were put
+// (a turn that ends after the next one has begun goes before that one), and that
+// a record leaves only when the service's answer names each of its
 // events. It never deletes anything else: what a service refuses for good is
 // moved to quarantine with the reason.
 //
@@ -47,6 +48,9 @@ const provisionalFor = 24 * time.Hour
 // Grace is how long a hook may take to deliver what it has put; after that
 // somebody else should.
 const Grace = 5 * time.Second
+
+// writeTries is how often a record is written until it is there.
+const writeTries = 5
 
 // Turn is one record: what was said in a turn of a session, or in a part of it.
 type Turn struct {
@@ -196,7 +200,16 @@ func (s Spool) due(records []record) []record {
 			limit = provisionalFor
 		}
 		over := slices.ContainsFunc(records[i+1:], func(later record) bool {
-			return !later.Provisional && (!later.Open || later.Turn.Turn != r.Turn.Turn)
+			switch id := later.Turn.Turn; {
+			case later.Provisional:
+				return false
+			case id == r.Turn.Turn:
+				return !later.Open
+			default:
+				// The end of a turn that had begun before says nothing of this one: a host may
+				// tell it late.
+				return id == "" || !slices.ContainsFunc(records[:i], func(earlier record) bool { return earlier.Turn.Turn == id })
+			}
 		})
 		if r.err != nil || !r.Open || over && !r.Provisional || age < 0 || age >= limit {
 			out = append(out, r)
@@ -225,7 +238,7 @@ func write(path string, t Turn) error {
 		return err
 	}
 	crash.Point("put.begin")
-	for {
+	for try := 1; ; try++ {
 		dir := filepath.Dir(path)
 		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 			if err := durable.MkdirAll(dir); err != nil {
@@ -236,8 +249,8 @@ func write(path string, t Turn) error {
 			}
 		}
 		err := durable.WriteFile(path, append(data, '\n'))
-		if _, gone := os.Stat(dir); err != nil && errors.Is(gone, fs.ErrNotExist) {
-			continue // a deliverer has just removed the empty folder
+		if err != nil && try < writeTries {
+			continue // a deliverer may have removed the empty folder, and another hook made it again
 		}
 		crash.Point("put.written")
 		return err

@@ -169,6 +169,32 @@ func TestOpenTurn(t *testing.T) {
 	}
 }
 
+// A host may tell the end of a turn when the next one has begun.
+func TestLateEnd(t *testing.T) {
+	t.Parallel()
+	open := func(id string, events ...string) Turn {
+		r := turn(id, events...)
+		r.Open = true
+		return r
+	}
+	s, svc := newSpool(t)
+	put(t, s, open("1", "e1"), open("2", "e3"), turn("1", "e2"))
+	deliver := func(want ...string) {
+		t.Helper()
+		if err := s.Deliver(t.Context(), session.Key(), svc); err != nil {
+			t.Fatal(err)
+		}
+		expect(t, svc, want...)
+	}
+	deliver("e1", "e2")
+	put(t, s, turn("2", "e4"))
+	deliver("e1", "e2", "e3", "e4")
+
+	// Whatever ends the session ends the turn that runs.
+	put(t, s, turn("", "e5"), open("3", "e6"), Turn{Session: session})
+	deliver("e1", "e2", "e3", "e4", "e5", "e6")
+}
+
 func TestErrors(t *testing.T) {
 	t.Parallel()
 	s, svc := newSpool(t)
@@ -193,6 +219,8 @@ func TestErrors(t *testing.T) {
 	expect(t, svc, "e1", "e3", "e2")
 }
 
+// To a deliverer with another clock than the disk, what live hooks are writing is old
+// and in its way.
 func TestConcurrentPuts(t *testing.T) {
 	t.Parallel()
 	s, svc := newSpool(t)
