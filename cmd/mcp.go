@@ -16,7 +16,8 @@ import (
 )
 
 func newMCPCommand(a *app) *cobra.Command {
-	return &cobra.Command{
+	var host hostFlag
+	c := &cobra.Command{
 		Use:     "mcp",
 		Short:   "Give the memory to an agent as tools (MCP server on stdin and stdout)",
 		GroupID: groupHosts,
@@ -34,20 +35,21 @@ Several may run at once, and beside hooks.`,
 			if isatty.IsTerminal(a.stdin.Fd()) {
 				return usageError{fmt.Errorf("an agent starts this by itself; see '%s --help'", c.CommandPath())}
 			}
-			return a.withWorkspace(a.serveMCP)
+			return a.withWorkspace(func(ws *workspace.Workspace) error { return a.serveMCP(a.gateway(ws, host)) })
 		},
 	}
+	host.add(c)
+	return c
 }
 
 // serveMCP ends without an error when the agent closes stdin or ends the process.
-func (a *app) serveMCP(ws *workspace.Workspace) error {
+func (a *app) serveMCP(g *gateway.Gateway) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // who asks again need not wait for what is being answered
 	defer stop()
 	a.pokeIfDue()
 	log := a.log()
-	cwd, _ := os.Getwd()
-	server, err := gateway.New(ws, cwd).MCP(log)
+	server, err := g.MCP(log)
 	if err != nil {
 		return err
 	}

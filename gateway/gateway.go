@@ -25,6 +25,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -35,16 +36,21 @@ import (
 
 // Gateway answers jobs from a workspace. It is safe for concurrent use.
 type Gateway struct {
-	ws    *workspace.Workspace
-	links *workspace.Links
-	jobs  []Job
-	cwd   string
+	ws     *workspace.Workspace
+	links  *workspace.Links
+	jobs   []Job
+	caller Caller
 }
 
-// New makes a gateway for callers at work in the folder cwd, "" if they are
-// anywhere. The workspace stays the caller's to close.
-func New(ws *workspace.Workspace, cwd string) *Gateway {
-	return &Gateway{ws: ws, links: ws.Links(), jobs: Jobs(), cwd: cwd}
+// Caller is who asks a gateway.
+type Caller struct {
+	Host client.Host // the agent; "" if that is not known
+	Cwd  string      // the folder that it works in; "" if it is anywhere
+}
+
+// New makes a gateway for a caller. The workspace stays the caller's to close.
+func New(ws *workspace.Workspace, caller Caller) *Gateway {
+	return &Gateway{ws: ws, links: ws.Links(), jobs: Jobs(), caller: caller}
 }
 
 // Answer is ReMe's envelope.
@@ -91,6 +97,20 @@ func (g *Gateway) Call(ctx context.Context, name string, arguments []byte) (a An
 		}
 	}()
 	return g.jobs[i].run(ctx, g, arguments)
+}
+
+// Do does a job as [Gateway.Call] does and makes an envelope of an error too. way
+// is how it was asked for. Nothing of what is asked or answered goes into the log.
+func (g *Gateway) Do(ctx context.Context, log *slog.Logger, way, name string, arguments []byte) Answer {
+	start := time.Now()
+	a, err := g.Call(ctx, name, arguments)
+	attrs := []any{"tool", name, "took_ms", time.Since(start).Milliseconds(), "ok", err == nil && a.Success}
+	if err != nil {
+		attrs = append(attrs, "class", client.ClassOf(err).String())
+		a = Failure(err)
+	}
+	log.Info(way, attrs...)
+	return a
 }
 
 func refuse(field, reason string) error {

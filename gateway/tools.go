@@ -57,7 +57,7 @@ func search(ctx context.Context, g *Gateway, req searchRequest) (Answer, error) 
 		return Answer{}, err
 	}
 	res, err := g.ws.Search(ctx, workspace.SearchRequest{
-		Query: req.Query, Limit: req.Limit, MinScore: req.MinScore, Tags: req.Tags, From: req.StartDate, To: req.EndDate, Cwd: g.cwd,
+		Query: req.Query, Limit: req.Limit, MinScore: req.MinScore, Tags: req.Tags, From: req.StartDate, To: req.EndDate, Cwd: g.caller.Cwd,
 	})
 	if err != nil {
 		return Answer{}, err
@@ -350,7 +350,9 @@ func remember(ctx context.Context, g *Gateway, req rememberRequest) (Answer, err
 	if utf8.RuneCountInString(req.Title) > maxTitle {
 		return Answer{}, refuse("title", fmt.Sprintf("must be at most %d characters", maxTitle))
 	}
-	note, err := g.ws.Remember(ctx, client.RememberRequest{Content: hooks.Clean(req.Content), Title: hooks.Clean(req.Title), Cwd: g.cwd})
+	note, err := g.ws.Remember(ctx, client.RememberRequest{
+		Content: hooks.Clean(req.Content), Title: hooks.Clean(req.Title), Cwd: g.caller.Cwd, Host: g.caller.Host,
+	})
 	if err != nil {
 		return Answer{}, err
 	}
