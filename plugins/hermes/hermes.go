@@ -14,6 +14,8 @@ var (
 	commands string
 	//go:embed reme/plugin.yaml
 	manifest string
+	//go:embed reme/tools.json
+	tools []byte
 )
 
 // The line of the provider that says what it runs, and how it is found there.
@@ -30,6 +32,7 @@ func Files(version, program string) map[string][]byte {
 		"__init__.py": []byte(versioned(provider)),
 		"cli.py":      []byte(strings.Replace(versioned(commands), commandLine, commandName+program, 1)),
 		"plugin.yaml": []byte(versioned(manifest)),
+		"tools.json":  tools,
 	}
 }
 
