@@ -21,6 +21,7 @@ type installOptions struct {
 	scope  string
 	trust  bool
 	mcp    bool
+	shell  bool
 }
 
 func (o *installOptions) addFlags(c *cobra.Command) {
@@ -43,6 +44,7 @@ func newInstallCommand(a *app) *cobra.Command {
 	}
 	o.addFlags(c)
 	c.Flags().BoolVar(&o.trust, "trust", false, "also approve the hooks, for hosts that ask for approval")
+	c.Flags().BoolVar(&o.shell, "shell-hooks", false, "connect by the host's shell hooks instead of a plugin, for hosts that have both (hermes)")
 	c.Flags().BoolVar(&o.mcp, "mcp", false, "also give the memory to the agent as tools, as 'reme-hook mcp' serves them")
 	return c
 }
@@ -91,11 +93,16 @@ func (a *app) runInstall(ctx context.Context, o installOptions, names []string) 
 	return err
 }
 
-// printProblems tells what keeps hooks that are installed from running.
+// printProblems tells what keeps hooks that are installed from running, or from
+// all that they might do.
 func (a *app) printProblems(hosts []host, opts install.Options) {
 	for _, h := range hosts {
-		for _, p := range h.Check(a.installEnv(), opts).Problems {
+		report := h.Check(a.installEnv(), opts)
+		for _, p := range report.Problems {
 			fmt.Fprintf(a.stdout, "%s: %s\n  → %s\n", h.Adapter.Host, p.What, p.Do)
+		}
+		for _, note := range report.Notes {
+			fmt.Fprintf(a.stdout, "%s: note: %s\n", h.Adapter.Host, note)
 		}
 	}
 }
@@ -156,7 +163,7 @@ func (a *app) eachHost(o installOptions, hosts []host, do func(host) ([]install.
 
 // chosen resolves the hosts that a command line names.
 func (a *app) chosen(ctx context.Context, o installOptions, names []string) ([]host, install.Options, error) {
-	opts := install.Options{Scope: install.Scope(o.scope), Trust: o.trust, MCP: o.mcp}
+	opts := install.Options{Scope: install.Scope(o.scope), Trust: o.trust, MCP: o.mcp, ShellHooks: o.shell}
 	switch opts.Scope {
 	case install.UserScope:
 	case install.ProjectScope:

@@ -128,6 +128,9 @@ func (c *call) prompt() Outcome {
 		if s.Repeated(c.fingerprint, c.Now()) {
 			return errRepeated
 		}
+		if c.ev.ContextLost && len(s.Shown) > 0 {
+			s.Forget(true)
+		}
 		idle := c.takeLog(s)
 		turn := c.ev.Turn
 		if turn == "" {

@@ -48,7 +48,7 @@ type Event struct {
 
 	// Subagent marks what happens inside an agent that the main one started.
 	Subagent bool
-	// ContextLost (SessionStart, PreCompact, SessionEnd) tells that what was injected before the
+	// ContextLost (SessionStart, Prompt, PreCompact, SessionEnd) tells that what was injected before the
 	// running turn is gone, TurnLost that what was injected in it is gone as well.
 	ContextLost, TurnLost bool
 	// Paths (PreToolUse) are what a file tool is asked to open; empty for other

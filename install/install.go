@@ -51,6 +51,13 @@ type Validator interface {
 	Validate(context.Context, Env, Options) error
 }
 
+// ShellHooker is a [Target] that heeds Options.ShellHooks: it is connected by a
+// plugin of ours, or by the host's shell hooks.
+type ShellHooker interface {
+	Target
+	ShellHooks()
+}
+
 // Scope says for whom hooks are installed.
 type Scope string
 
@@ -70,6 +77,7 @@ type Options struct {
 	Command    string // absolute path of our installed binary; "" means Env.BinaryPath
 	Trust      bool   // also record the user's approval, see Target.Trust
 	MCP        bool   // also register our MCP server, if Scope is UserScope
+	ShellHooks bool   // by the host's shell hooks instead of a plugin of ours, see ShellHooker
 	HostBinary string // the host's program for Find, Trust and Trusted; "" means the one on the PATH
 }
 
@@ -106,6 +114,7 @@ type Report struct {
 	Hooks    []Configured
 	Missing  []string // events that an install would configure and that are not
 	Problems []Problem
+	Notes    []string // what users should know of and cannot mend
 }
 
 // Configured is one hook of ours in a host's configuration.

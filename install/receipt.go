@@ -155,6 +155,9 @@ func newPlan(t Target, env Env, o Options) (*plan, []File, error) {
 }
 
 func planInstall(t Target, env Env, o Options) (*plan, error) {
+	if _, ok := t.(ShellHooker); o.ShellHooks && !ok {
+		return nil, fmt.Errorf("%s is always connected in the same way; leave out --shell-hooks", t.Title())
+	}
 	p, files, err := newPlan(t, env, o)
 	if err != nil {
 		return nil, err

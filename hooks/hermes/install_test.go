@@ -45,7 +45,7 @@ func TestInstallAndBack(t *testing.T) {
 				t.Errorf("%s: %+v", name, r)
 			}
 		}
-		if r := target.Check(env, install.Options{}); len(r.Problems) > 0 || len(r.Hooks) != len(Adapter().Events) || !r.Hooks[0].Current {
+		if r := target.Check(env, install.Options{}); len(r.Problems) > 0 || len(r.Hooks) != len(providerEvents) || !r.Hooks[0].Current {
 			t.Errorf("%s: %+v", name, r)
 		}
 		if _, err := install.Uninstall(t.Context(), target, env, install.Options{}); err != nil {

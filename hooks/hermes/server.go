@@ -1,7 +1,6 @@
 package hermes
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
@@ -81,19 +80,9 @@ func removeServer(now, original []byte, known bool) ([]byte, error) {
 		return now, err
 	}
 	s := serverSetting(c.server())
-	before, err := parse(original)
-	if err != nil || !known {
-		before = &config{}
+	q, err := c.unset(s, original, known, func(q *config) bool { return q.node(s) == nil })
+	if err != nil {
+		return nil, fmt.Errorf("%w; run `hermes mcp remove %s`", err, install.ServerName)
 	}
-	for _, e := range c.removals(s, before) {
-		q, err := c.edited(s, e...)
-		switch {
-		case err != nil || q.node(s) != nil:
-		case original == nil && strings.TrimSpace(q.text) == "":
-			return nil, nil
-		default:
-			return q.bytes(), nil
-		}
-	}
-	return nil, errors.New("the mcp_servers section is written in a way that is not edited; run `hermes mcp remove " + install.ServerName + "`")
+	return q.left(original), nil
 }

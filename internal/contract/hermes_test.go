@@ -194,9 +194,13 @@ func TestHermesOneShot(t *testing.T) {
 // A compaction, here in the middle of a turn, neither loses nor doubles a turn, and no word of ours is in what the
 // summariser is asked but what was in the conversation. What was shown before is shown again.
 func TestHermesCompaction(t *testing.T) {
-	for name, config := range map[string]string{"in place": "", "rotating": "compression: {in_place: false}\n"} {
+	for name, config := range map[string]string{"in place": "", "rotating": "compression: {in_place: false}\n", "shell hooks": ""} {
 		t.Run(name, func(t *testing.T) {
 			w, h := newWiredHermes(t, config)
+			if name == "shell hooks" {
+				w.must("uninstall", "hermes")
+				w.must("install", "hermes", "--shell-hooks", "--trust")
+			}
 			w.say(w.codex, "", billing)
 			// The first messages are kept as they are.
 			s := w.tell(h, "", "Good morning, here we are.", Step{Text: "One."}).Session
@@ -348,5 +352,88 @@ func TestHermesUnharmed(t *testing.T) {
 				w.Errorf("%d model requests, the last one ends with %q", len(rs), rs[len(rs)-1].Last())
 			}
 		})
+	}
+}
+
+// While another memory provider is active, shell hooks do: once approved, what is told is known and kept, once, and
+// Hermes' own review of the session is not.
+func TestHermesShellHooks(t *testing.T) {
+	const mine = "# mine\nmemory:\n  provider: holographic # theirs\n  nudge_interval: 1\n"
+	w, h := newHermes(t)
+	w.put(hermesConfig, mine, 0o600)
+	w.must("install", "codex", "--trust")
+	if r := w.hook("install", "hermes"); r.Code != 1 || !strings.Contains(r.Stderr, "reme-hook install hermes --shell-hooks") {
+		w.Fatalf("exit status %d\n%s%s", r.Code, r.Stdout, r.Stderr)
+	}
+	if r := w.must("install", "hermes", "--shell-hooks"); !strings.Contains(r.Stdout, "review of a session") {
+		w.Errorf("nothing is said of what is not filtered:\n%s", r.Stdout)
+	}
+	w.say(w.codex, "", billing)
+	w.tell(h, "", askBilling, Step{Text: "Nobody told me."})
+	if n := len(w.last(h, Main).Frames()); n != 0 || len(w.rows(h)) != 0 {
+		w.Errorf("hooks ran that nobody approved: %d frames, %v", n, w.rows(h))
+	}
+	if r := w.hook("doctor", "hermes"); r.Code != 3 || !strings.Contains(r.Stdout, "reme-hook install hermes --trust") {
+		w.Errorf("doctor: exit status %d\n%s%s", r.Code, r.Stdout, r.Stderr)
+	}
+	w.must("install", "hermes", "--trust")
+	if r := w.hook("doctor", "hermes"); r.Code != 0 || !strings.Contains(r.Stdout, "recall works, capture works") {
+		w.Errorf("doctor: exit status %d\n%s%s", r.Code, r.Stdout, r.Stderr)
+	}
+	noteBudgets(w)
+	if r, err := h.Command(w.Context(), "hooks", "doctor"); err != nil || !strings.Contains(r.Stdout, "All shell hooks look healthy") {
+		w.Errorf("hermes hooks doctor: %v\n%s%s", err, r.Stdout, r.Stderr)
+	}
+	if r, err := h.Command(w.Context(), "memory", "status"); err != nil || !strings.Contains(r.Stdout, "holographic") {
+		w.Errorf("hermes memory status: %v\n%s", err, r.Stdout)
+	}
+
+	s := w.tell(h, "", askBilling, Step{Text: "In spring."}).Session
+	w.shown(w.last(h, Main), 1, billing)
+	w.tell(h, s, askBilling, Step{Tool: "read_file", Args: map[string]any{"path": "reme://daily/x.md"}}, Step{Text: "In spring, as I said."})
+	if n := len(w.last(h, Main).Frames()); n != 1 {
+		w.Errorf("%d frames, want 1", n)
+	}
+	if got := w.last(h, Main).Role("tool"); len(got) != 1 || !strings.Contains(got[0], "memories, not files") {
+		w.Errorf("tool results %q", got)
+	}
+	w.dialog(h, s, "user: "+askBilling, "assistant: In spring.", "user: "+askBilling, "assistant: In spring, as I said.")
+	w.tell(h, "", server, Step{Text: "Understood."})
+	w.say(w.codex, "", askServer)
+	w.shown(w.last(w.codex, Main), 1, server)
+
+	before := len(w.rows(h))
+	reviewed := `until grep -q '"event":"post-llm-call".*"kept":0' ` + w.home + `/.reme/integrations/log/hook.jsonl; do sleep 0.1; done`
+	h.Model.Script(Step{Text: "Reply-1"}, Step{Shell: reviewed}, Step{Text: "Reply-2"})
+	if r, err := h.Type(w.Context(), Turn{}, [2]string{"The lamp is green.", "Reply-1"}, [2]string{"The mat is grey.", "Reply-2"}, [2]string{"/exit", ""}); err != nil || r.Code != 0 {
+		w.Fatalf("exit status %d, %v\n%s\n%s", r.Code, err, r.Stdout, r.Stderr)
+	}
+	if n := len(h.Model.Requests(Review)); n == 0 {
+		w.Error("Hermes reviewed nothing")
+	}
+	w.must("spool", "replay")
+	var texts []string
+	for _, row := range w.rows(h) {
+		texts = append(texts, row.Content[0].Text)
+	}
+	for _, want := range []string{"The lamp is green.", "Reply-1", "The mat is grey.", "Reply-2"} {
+		if !slices.Contains(texts, want) {
+			w.Errorf("%q is not captured", want)
+		}
+	}
+	if len(texts) != before+4 {
+		w.Errorf("captured: %q", texts)
+	}
+
+	w.must("uninstall", "--all")
+	if raw, err := os.ReadFile(filepath.Join(w.home, hermesConfig)); string(raw) != mine {
+		w.Errorf("after uninstall %q, %v", raw, err)
+	}
+	if _, err := os.Stat(filepath.Join(w.home, ".hermes/shell-hooks-allowlist.json")); !os.IsNotExist(err) {
+		w.Errorf("approvals are left: %v", err)
+	}
+	w.run(h, Turn{Prompt: askBilling})
+	if n := len(w.last(h, Main).Frames()); n != 0 {
+		w.Errorf("%d frames after uninstall", n)
 	}
 }

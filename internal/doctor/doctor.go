@@ -143,6 +143,9 @@ func (d Doctor) host(ctx context.Context, h Host) []Finding {
 	for _, p := range report.Problems {
 		add(Problem, p.What, p.Do)
 	}
+	for _, note := range report.Notes {
+		add(Note, note, "")
+	}
 	if len(report.Missing) > 0 {
 		add(Problem, "no hook for "+strings.Join(report.Missing, ", "), "reme-hook install "+area)
 	}
