@@ -408,7 +408,7 @@ func TestAnswered(t *testing.T) {
 	w.hook("stop", "text", "3", "answered", "three", "turn", "t3")
 	w.hook("stop", "text", "4", "answered", "four", "turn", "t4")
 	w.hook("stop", "text", "5", "answered", "<private>five</private>", "turn", "t5")
-	w.expect("t1:user one", "t1:assistant 1", "t2:user two", "t2:assistant 2", "t3:user three", "t4:user four", "t3:assistant 3", "t4:assistant 4")
+	w.expect("t1:user one", "t1:assistant 1", "t2:user two", "t2:assistant 2", "t3:user three", "t3:assistant 3", "t4:user four", "t4:assistant 4")
 }
 
 func TestWhatIsNotCaptured(t *testing.T) {
