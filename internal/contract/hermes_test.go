@@ -5,11 +5,16 @@ package contract
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+
+	"github.com/agentscope-ai/reme-hook/internal/durable"
 )
 
 // newHermes makes a machine that has Hermes too, where the product is not installed.
@@ -436,4 +441,114 @@ func TestHermesShellHooks(t *testing.T) {
 	if n := len(w.last(h, Main).Frames()); n != 0 {
 		w.Errorf("%d frames after uninstall", n)
 	}
+}
+
+// The provider can come from a repository, as Hermes fetches plugins. It says what it lacks, and sets itself up.
+func TestHermesPluginRepository(t *testing.T) {
+	w, h := newHermes(t)
+	const bundle = "plugins/hermes/reme"
+	repo := filepath.Join(w.home, "src", "repository")
+	if err := os.CopyFS(filepath.Join(repo, bundle), os.DirFS("../../"+bundle)); err != nil {
+		w.Fatal(err)
+	}
+	for _, args := range [][]string{{"init", "-q"}, {"add", "."}, {"-c", "user.name=x", "-c", "user.email=x@localhost", "commit", "-qm", "x"}} {
+		git := exec.Command("git", args...)
+		git.Dir, git.Env = repo, []string{"HOME=" + w.home, "PATH=" + w.path()}
+		if out, err := git.CombinedOutput(); err != nil {
+			w.Fatalf("git %v: %v\n%s", args, err, out)
+		}
+	}
+	hermes := func(want string, args ...string) {
+		w.Helper()
+		if r, err := h.Command(w.Context(), args...); err != nil || r.Code != 0 || !strings.Contains(r.Stdout, want) {
+			w.Fatalf("hermes %s: exit status %d, %v, want %q\n%s%s", strings.Join(args, " "), r.Code, err, want, r.Stdout, r.Stderr)
+		}
+	}
+	hermes("Plugin installed", "plugins", "install", "file://"+repo+"#"+bundle, "--no-enable")
+	hermes("reme", "plugins", "list")
+	hermes("reme-hook is not on this machine", "memory", "setup", "reme")
+
+	w.must("install", "codex", "--trust")
+	w.say(w.codex, "", billing)
+	if r := w.hook("doctor", "hermes"); r.Code != 3 || !strings.Contains(r.Stdout, "no memory provider is chosen") {
+		w.Errorf("doctor: exit status %d\n%s%s", r.Code, r.Stdout, r.Stderr)
+	}
+	hermes("config.yaml", "memory", "setup", "reme")
+	hermes("available", "memory", "status")
+	if r := w.hook("doctor", "hermes"); r.Code != 0 {
+		w.Errorf("doctor: exit status %d\n%s%s", r.Code, r.Stdout, r.Stderr)
+	}
+	w.tell(h, "", askBilling, Step{Text: "In spring."})
+	w.shown(w.last(h, Main), 1, billing)
+
+	// It goes, wherever it came from; what Python has made of it Python leaves.
+	w.must("uninstall", "hermes")
+	hermes("built-in only", "memory", "status")
+	if left, err := filepath.Glob(filepath.Join(w.home, ".hermes/plugins/reme/*.*")); err != nil || len(left) != 0 {
+		w.Errorf("after uninstall there are %v, %v", left, err)
+	}
+}
+
+// A memory that does not answer keeps Hermes from nothing, and its turns arrive afterwards, once. It hangs here until
+// Hermes has ended, which outlasts all that waits for it: 0.4 s of a delivery, 2.9 s of a hook, 3 s of the provider,
+// 8 s of Hermes. Hanging for longer changes nothing.
+func TestHermesHangingMemory(t *testing.T) {
+	w, h := newWiredHermes(t, "")
+	w.say(w.codex, "", billing)
+	release := w.hang()
+	s := w.tell(h, "", askBilling, Step{Text: "I do not know."}).Session
+	w.tell(h, s, "Nice weather for a walk.", Step{Shell: "echo tool"}, Step{Text: "Two."})
+	h.Model.Script(Step{Text: "Three."})
+	if r, err := h.OneShot(w.Context(), Turn{Prompt: server}); err != nil || r.Code != 0 || r.Reply != "Three." {
+		w.Fatalf("exit status %d, reply %q, %v\n%s", r.Code, r.Reply, err, r.Stderr)
+	}
+	for _, request := range h.Model.Requests(Main) {
+		if n := len(request.Frames()); n != 0 {
+			w.Errorf("%d frames of a memory that hangs", n)
+		}
+	}
+	if rows := w.rows(h); len(rows) != 0 {
+		w.Errorf("the memory does not hang: %+v", rows)
+	}
+	release()
+	w.dialog(h, s, "user: "+askBilling, "assistant: I do not know.", "user: Nice weather for a walk.", "assistant: Two.")
+	if rows := w.rows(h); len(rows) != 6 || rows[4].Content[0].Text != server || rows[5].Content[0].Text != "Three." {
+		w.Errorf("captured: %+v", rows)
+	}
+	w.tell(h, s, askBilling, Step{Text: "In spring."})
+	w.shown(w.last(h, Main), 1, billing)
+}
+
+// hang makes the memory answer nobody: its locks are held by somebody who does nothing, and its index is gone.
+func (w *world) hang() (release func()) {
+	w.Helper()
+	private := filepath.Join(w.home, ".reme/workspace/metadata/reme-hook")
+	var unlocks []func()
+	release = sync.OnceFunc(func() {
+		for _, unlock := range unlocks {
+			unlock()
+		}
+	})
+	w.Cleanup(release)
+	names := []string{"index", "daily"}
+	for i := range 64 {
+		names = append(names, fmt.Sprintf("%02x", i))
+	}
+	for _, name := range names {
+		unlock, err := durable.Lock(w.Context(), filepath.Join(private, "locks", name+".lock"))
+		if err != nil {
+			w.Fatal(err)
+		}
+		unlocks = append(unlocks, unlock)
+	}
+	index, err := filepath.Glob(filepath.Join(private, "*.sqlite*"))
+	if err != nil || len(index) == 0 {
+		w.Fatalf("index: %v, %v", index, err)
+	}
+	for _, file := range index {
+		if err := os.Remove(file); err != nil {
+			w.Fatal(err)
+		}
+	}
+	return release
 }

@@ -18,6 +18,10 @@ var (
 	tools []byte
 )
 
+// Version is the one that the files bear where Hermes fetches them from the
+// repository itself.
+const Version = "0.1.0-dev"
+
 // The line of the provider that says what it runs, and how it is found there.
 const (
 	commandName = "COMMAND = "
@@ -27,7 +31,7 @@ const (
 // Files are the files of the provider, by name, as the given version of
 // reme-hook makes them. program is what they run, as a string literal of Python.
 func Files(version, program string) map[string][]byte {
-	versioned := func(text string) string { return strings.Replace(text, "0.0.0-source", version, 1) }
+	versioned := func(text string) string { return strings.Replace(text, Version, version, 1) }
 	return map[string][]byte{
 		"__init__.py": []byte(versioned(provider)),
 		"cli.py":      []byte(strings.Replace(versioned(commands), commandLine, commandName+program, 1)),

@@ -76,7 +76,7 @@ func TestFiles(t *testing.T) {
 		if name == "tools.json" {
 			continue
 		}
-		if !strings.Contains(string(text), "1.2.3") || strings.Contains(string(text), "0.0.0") {
+		if !strings.Contains(string(text), "1.2.3") || strings.Contains(string(text), Version) {
 			t.Errorf("%s has not the version", name)
 		}
 	}

@@ -1,4 +1,4 @@
-"""The shared memory of coding agents in Hermes. Made by reme-hook 0.0.0-source, which replaces this file: do not edit it.
+"""The shared memory of coding agents in Hermes. Made by reme-hook 0.1.0-dev, which replaces this file: do not edit it.
 
 Each hook is a child, `reme-hook hermes <hook>`, with JSON on its stdin; what is to be done is decided there. A child that
 is missing, fails, hangs or answers with anything but JSON is as good as none.

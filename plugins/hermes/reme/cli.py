@@ -1,4 +1,4 @@
-"""What runs reme-hook, and `hermes reme status|doctor|setup`. Made by reme-hook 0.0.0-source, which replaces this file."""
+"""What runs reme-hook, and `hermes reme status|doctor|setup`. Made by reme-hook 0.1.0-dev, which replaces this file."""
 import os
 import shutil
 import signal
