@@ -91,11 +91,18 @@ func (Target) Files(env install.Env, o install.Options) ([]install.File, error) 
 	if err != nil {
 		return nil, err
 	}
-	hooks, err := configured.File(path, env.CommandPath(o))
-	if err != nil || !o.MCP || o.Scope == install.ProjectScope {
-		return []install.File{hooks}, err
+	var files []install.File
+	if o.Hooks() {
+		hooks, err := configured.File(path, env.CommandPath(o))
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, hooks)
 	}
-	return []install.File{hooks, env.Server(o).File(stateFile(env))}, nil
+	if o.Server() {
+		files = append(files, env.Server(o, Host).File(stateFile(env)))
+	}
+	return files, nil
 }
 
 // Check implements [install.Target].
@@ -109,7 +116,7 @@ func (Target) Check(env install.Env, o install.Options) install.Report {
 		files = append(files, filepath.Join(dir, "settings.local.json"))
 	}
 	r := configured.Report(env.CommandPath(o), files...)
-	r.Problems = append(r.Problems, install.JSONServer(stateFile(env)).Stale(env, o, Host, stateFile(env))...)
+	r.Servers = env.JSONServers(o, Host, stateFile(env))
 	for _, path := range files {
 		if disabled(path) {
 			r.Problems = append(r.Problems, install.Problem{

@@ -80,15 +80,18 @@ func (t Target) Files(env install.Env, o install.Options) ([]install.File, error
 	if err != nil {
 		return nil, err
 	}
-	files := []install.File{{
-		Path: configFile(env),
-		Upsert: func(old []byte) ([]byte, error) {
-			return upsert(old, known(entries, t.Find(context.Background(), env, o).Version))
-		},
-		Remove: remove,
-	}}
-	if o.MCP {
-		files = append(files, env.Server(o).File(serversFile(env)))
+	var files []install.File
+	if o.Hooks() {
+		files = append(files, install.File{
+			Path: configFile(env),
+			Upsert: func(old []byte) ([]byte, error) {
+				return upsert(old, known(entries, t.Find(context.Background(), env, o).Version))
+			},
+			Remove: remove,
+		})
+	}
+	if o.Server() {
+		files = append(files, env.Server(o, Host).File(serversFile(env)))
 	}
 	return files, nil
 }
@@ -153,8 +156,8 @@ func ours(command string) bool { return install.Ours(command, Host) }
 // configuration as it is now.
 func (Target) Validate(ctx context.Context, env install.Env, o install.Options) error {
 	program, err := env.LookPath(o.Program("kimi"))
-	if err != nil {
-		return nil // nobody to ask
+	if err != nil || !o.Hooks() {
+		return nil // nobody to ask, or nothing that Kimi would tell
 	}
 	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()
@@ -206,7 +209,7 @@ func (Target) Check(env install.Env, o install.Options) install.Report {
 			Do:   "remove one: /plugins in Kimi Code, or reme-hook uninstall kimi",
 		})
 	}
-	r.Problems = append(r.Problems, install.JSONServer(serversFile(env)).Stale(env, o, Host, serversFile(env))...)
+	r.Servers = env.JSONServers(o, Host, serversFile(env))
 	for _, h := range configured {
 		found := map[string]bool{}
 		for _, c := range r.Hooks[:inFile] {
