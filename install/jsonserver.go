@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/agentscope-ai/reme-hook/client"
 	"github.com/tailscale/hujson"
@@ -43,6 +44,17 @@ func (e Env) JSONServers(o Options, host client.Host, path string) []Registered 
 	return []Registered{e.Registered(o, host, p.have, path, p.off)}
 }
 
+// PluginServers is our server in the JSON file of a plugin, which is as the
+// plugin wants it.
+func (e Env) PluginServers(o Options, host client.Host, path string) []Registered {
+	found := e.JSONServers(o, host, path)
+	if len(found) == 0 || !found[0].Ours() {
+		return nil
+	}
+	found[0].Current = true
+	return found
+}
+
 // UpsertServer makes s the server of our name in src. What is there of ours
 // keeps all but its command and arguments, everything else keeps its bytes. nil, nothing and
 // null count as {}.
@@ -72,7 +84,14 @@ func UpsertServer(src []byte, s Server) ([]byte, error) {
 		return src, nil
 	default:
 		o := p.servers.Value.(*hujson.Object).Members[p.index].Value.Value.(*hujson.Object)
-		text = splice(d.text, d.replacing(o.Members[index(o, "command")].Value, s.Command), d.replacing(o.Members[index(o, "args")].Value, s.Args))
+		var edits []edit
+		if p.have.Command != s.Command {
+			edits = append(edits, d.replacing(o.Members[index(o, "command")].Value, s.Command))
+		}
+		if !slices.Equal(p.have.Args, s.Args) {
+			edits = append(edits, d.replacing(o.Members[index(o, "args")].Value, s.Args))
+		}
+		text = splice(d.text, edits...)
 	}
 	return withBOM(text, marked), nil
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/agentscope-ai/reme-hook/client"
 	"github.com/agentscope-ai/reme-hook/install"
@@ -175,7 +176,31 @@ func (Target) Check(env install.Env, o install.Options) install.Report {
 		r.Problems = append(r.Problems, checkConfig(filepath.Join(dir, "config.toml"))...)
 	}
 	r.Servers = placedServers(env, o)
+	for id, dir := range plugins(env) {
+		r.Add(Host, configured.Plugin(env, o, dir, "codex plugin remove "+id))
+	}
 	return r
+}
+
+// plugins are those that are switched on: their ids and folders.
+func plugins(env install.Env) map[string]string {
+	var config struct {
+		Plugins map[string]struct {
+			Enabled bool `toml:"enabled"`
+		} `toml:"plugins"`
+	}
+	if toml.Unmarshal(readConfig(env), &config) != nil {
+		return nil
+	}
+	out := map[string]string{}
+	for id, p := range config.Plugins {
+		name, market, _ := strings.Cut(id, "@")
+		copies, _ := filepath.Glob(filepath.Join(codexHome(env), "plugins", "cache", market, name, "*"))
+		if p.Enabled && len(copies) > 0 {
+			out[id] = copies[len(copies)-1]
+		}
+	}
+	return out
 }
 
 // checkConfig finds what in a config.toml keeps hooks from working.

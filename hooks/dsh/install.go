@@ -124,7 +124,7 @@ func (t Target) Files(env install.Env, o install.Options) ([]install.File, error
 			case !o.Hooks():
 				return upsert(old, server)
 			}
-			text, err := upsert(old, plugin, server)
+			text, err := upsert(old, server, plugin)
 			if errors.Is(err, install.ErrForeignServer) {
 				return upsert(old, plugin)
 			}

@@ -122,7 +122,7 @@ func TestFilesOfOthers(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		one(t, "two at once", []byte(get(t, path)), []row{pluginRow(shimFile(env), env.BinaryPath())})
+		one(t, "two at once", []byte(get(t, path)), []row{pluginRow(shimFile(env), env.BinaryPath()), serverRow(env.Server(install.Options{}, Host))})
 		mustUninstall(t, env)
 		if got := get(t, path); got != theirs {
 			t.Errorf("left %q", got)

@@ -159,7 +159,7 @@ func (d Doctor) host(ctx context.Context, h Host) []Finding {
 			add(Problem, "the hook for "+c.Event+" in "+c.File+" is not as this version installs it", "reme-hook install "+area)
 		}
 	}
-	out = slices.Concat(out, tools, d.program(area, report), d.trust(ctx, h))
+	out = slices.Concat(out, tools, d.program(area, report), d.trust(ctx, h, report))
 	if err := d.probe(ctx, h.Adapter, report.Hooks); err != nil {
 		add(Problem, err.Error(), "reme-hook install "+area+"; if that does not help, look into "+filepath.Join(d.Env.IntegrationsDir, "log", "hook.jsonl"))
 	} else {
@@ -202,7 +202,7 @@ func again(area string, report install.Report) string {
 	return "reme-hook install " + area
 }
 
-func (d Doctor) trust(ctx context.Context, h Host) []Finding {
+func (d Doctor) trust(ctx context.Context, h Host, report install.Report) []Finding {
 	area := string(h.Adapter.Host)
 	st, err := h.Target.Trusted(ctx, d.Env, d.Options)
 	if err != nil {
@@ -222,8 +222,11 @@ func (d Doctor) trust(ctx context.Context, h Host) []Finding {
 		}
 	}
 	if len(events) > 0 {
-		return append(out, Finding{area, Problem, "configured, not trusted: " + h.Adapter.Title + " skips " + strings.Join(events, ", "),
-			"reme-hook install " + area + " --trust, or approve them in " + h.Adapter.Title})
+		do := "approve them in " + h.Adapter.Title
+		if !report.OnPath {
+			do = "reme-hook install " + area + " --trust, or " + do
+		}
+		return append(out, Finding{area, Problem, "configured, not trusted: " + h.Adapter.Title + " skips " + strings.Join(events, ", "), do})
 	}
 	return append(out, Finding{area, OK, "all hooks are trusted", ""})
 }
