@@ -1,26 +1,19 @@
 package codex
 
 import (
-	"os"
+	"fmt"
 	"path/filepath"
 	"testing"
 
-	"github.com/agentscope-ai/reme-hook/install"
+	"github.com/agentscope-ai/reme-hook/hooks/hosttest"
 )
 
-// TestPluginHooks: the plugin of the marketplace has the hooks of an install, with the program on the PATH.
-func TestPluginHooks(t *testing.T) {
+func TestPlugin(t *testing.T) {
 	t.Parallel()
-	file := filepath.Join("..", "..", "plugins", string(Host), "hooks", "hooks.json")
-	hooks, err := configured.File(file, install.OnPath)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want, err := hooks.Upsert(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, err := os.ReadFile(file); err != nil || string(got) != string(want) {
-		t.Errorf("%s: %v, is not\n%s", file, err, want)
-	}
+	hosttest.PluginHooks(t, configured)
+	env := hosttest.Env(t)
+	home := filepath.Join(env.Home, ".codex")
+	hosttest.Plugin(t, Target{}, env, filepath.Join(home, "plugins", "cache", "reme-hook", "reme", "0.1.0"), "codex plugin remove reme@reme-hook", func(on bool) {
+		hosttest.Write(t, filepath.Join(home, "config.toml"), fmt.Sprintf("[plugins.\"reme@reme-hook\"]\nenabled = %t\n[plugins.\"other@x\"]\nenabled = true\n", on))
+	})
 }

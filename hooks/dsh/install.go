@@ -22,9 +22,7 @@ import (
 
 // Target installs our plugin into DSH, for all of its profiles. DSH asks for no
 // approval, and has no configuration in projects.
-type Target struct {
-	Version string // of this program, which the plugin bears
-}
+type Target struct{}
 
 var (
 	_ install.Target    = Target{}
@@ -100,7 +98,7 @@ func wanted(env install.Env, o install.Options) (plugin, server row, err error) 
 
 // Files implements [install.Target]. The plugin comes first: DSH watches the
 // other file.
-func (t Target) Files(env install.Env, o install.Options) ([]install.File, error) {
+func (Target) Files(env install.Env, o install.Options) ([]install.File, error) {
 	plugin, server, err := wanted(env, o)
 	if err != nil {
 		return nil, err
@@ -108,10 +106,10 @@ func (t Target) Files(env install.Env, o install.Options) ([]install.File, error
 	shim := install.File{
 		Path: shimFile(env),
 		Upsert: func(old []byte) ([]byte, error) {
-			if text := dsh.Shim(t.Version); !bytes.Equal(old, text) {
-				return text, nil
+			if bytes.Equal(old, dsh.Shim) {
+				return old, nil
 			}
-			return old, nil
+			return dsh.Shim, nil
 		},
 		Remove: func([]byte, []byte, bool) ([]byte, error) { return nil, nil },
 	}
@@ -139,7 +137,7 @@ func (t Target) Files(env install.Env, o install.Options) ([]install.File, error
 }
 
 // Check implements [install.Target].
-func (t Target) Check(env install.Env, o install.Options) install.Report {
+func (Target) Check(env install.Env, o install.Options) install.Report {
 	var report install.Report
 	add := func(off bool, do, what string, args ...any) {
 		report.Problems = append(report.Problems, install.Problem{What: fmt.Sprintf(what, args...), Do: do, Off: off})
@@ -189,7 +187,7 @@ func (t Target) Check(env install.Env, o install.Options) install.Report {
 	if err != nil {
 		add(true, "reme-hook install dsh", "the plugin is missing, so DSH skips it: %v", err)
 	}
-	current := ours[0].current(plugin) && bytes.Equal(shim, dsh.Shim(t.Version))
+	current := ours[0].current(plugin) && bytes.Equal(shim, dsh.Shim)
 	for event := range Adapter().Events {
 		report.Hooks = append(report.Hooks, install.Configured{
 			Event: event, Command: command(value(ours[0].command), event), Shell: install.PosixShell,
