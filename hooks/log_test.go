@@ -17,13 +17,13 @@ import (
 func newLogWorld(t *testing.T) (*world, *[]LogTurn) {
 	w := newWorld(t)
 	var log []LogTurn
-	w.host.ReadLog = func(_ Event, cursor string) ([]LogTurn, string, error) {
+	w.host.ReadLog = func(_ Event, cursor string) (LogPage, error) {
 		from, _ := strconv.Atoi(cursor)
 		next := from
 		for next < len(log) && log[next].Ended {
 			next++
 		}
-		return log[from:], fmt.Sprint(next), nil
+		return LogPage{Turns: log[from:], Next: fmt.Sprint(next)}, nil
 	}
 	return w, &log
 }
@@ -66,7 +66,7 @@ func TestLogIsAwaited(t *testing.T) {
 		*log = append(*log, logTurn("m1", false, "user question"))
 		looks := 0
 		read := w.host.ReadLog
-		w.host.ReadLog = func(e Event, cursor string) ([]LogTurn, string, error) {
+		w.host.ReadLog = func(e Event, cursor string) (LogPage, error) {
 			if looks++; looks == 30 {
 				*log = []LogTurn{logTurn("m1", true, "user question", "assistant answer")}
 			}
