@@ -23,11 +23,10 @@ func newMCPCommand(a *app) *cobra.Command {
 		GroupID: groupHosts,
 		Long: `Serve the Model Context Protocol on stdin and stdout, with the tools search, read,
 traverse, daily_list and remember. An agent starts it by itself once it is in its
-configuration. 'reme-hook install <host> --mcp' puts it there; without hooks, for
-example:
+configuration. 'reme-hook install <host>' puts it there beside the hooks, with
+--mcp-only alone. For other agents, for example:
 
-  claude mcp add --scope user reme -- reme-hook mcp
-  codex mcp add reme -- reme-hook mcp
+  {"mcpServers": {"reme": {"command": "reme-hook", "args": ["mcp"]}}}
 
 Several may run at once, and beside hooks.`,
 		Args: args(cobra.NoArgs),

@@ -196,6 +196,7 @@ type status struct {
 type hostStatus struct {
 	Host      client.Host `json:"host"`
 	Hooks     int         `json:"hooks"` // configured
+	Tools     bool        `json:"tools"` // the model has them
 	LastEvent string      `json:"last_event,omitempty"`
 	LastSeen  *time.Time  `json:"last_seen,omitempty"`
 }
@@ -217,7 +218,8 @@ func (a *app) runStatus(ctx context.Context, asJSON bool) error {
 	states := spool.Count(entries)
 	st.Pending, st.Unfinished, st.Quarantined = states[spool.Pending], states[spool.Unfinished], states[spool.Quarantined]
 	for _, h := range a.hosts {
-		hs := hostStatus{Host: h.Adapter.Host, Hooks: len(h.Check(a.installEnv(), a.installOptions()).Hooks)}
+		r := h.Check(a.installEnv(), a.installOptions())
+		hs := hostStatus{Host: h.Adapter.Host, Hooks: len(r.Hooks), Tools: r.HasServer() || r.OwnTools && len(r.Hooks) > 0}
 		last, ok, err := a.state().Last(h.Adapter.Host)
 		if err != nil {
 			return err
@@ -249,10 +251,15 @@ func (a *app) printStatus(st status) {
 		if h.LastSeen != nil {
 			seen = fmt.Sprintf("last %s %s ago", h.LastEvent, a.now().Sub(*h.LastSeen).Round(time.Second))
 		}
-		connected := "not connected"
-		if h.Hooks > 0 {
-			connected = "connected"
+		switch {
+		case h.Hooks > 0 && h.Tools:
+			fmt.Fprintf(a.stdout, "%-11s  connected, %s\n", h.Host, seen)
+		case h.Hooks > 0:
+			fmt.Fprintf(a.stdout, "%-11s  connected, no tools, %s\n", h.Host, seen)
+		case h.Tools:
+			fmt.Fprintf(a.stdout, "%-11s  tools only\n", h.Host)
+		default:
+			fmt.Fprintf(a.stdout, "%-11s  not connected, %s\n", h.Host, seen)
 		}
-		fmt.Fprintf(a.stdout, "%-11s  %s, %s\n", h.Host, connected, seen)
 	}
 }

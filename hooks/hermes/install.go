@@ -106,7 +106,8 @@ func (t Target) wanted(env install.Env, o install.Options) (map[string][]byte, e
 func (Target) ShellHooks() {}
 
 // Files implements [install.Target]. The provider comes first, as Hermes does
-// without a word if it is not there. Once connected by shell hooks, Hermes stays
+// without a word if it is not there. It gives the model the tools: our MCP server
+// is for those who want no provider. Once connected by shell hooks, Hermes stays
 // so until an uninstall.
 func (t Target) Files(env install.Env, o install.Options) ([]install.File, error) {
 	wanted, err := t.wanted(env, o)
@@ -115,6 +116,23 @@ func (t Target) Files(env install.Env, o install.Options) ([]install.File, error
 	}
 	now, err := readConfig(env)
 	shell := o.ShellHooks || err == nil && len(now.hooks()) > 0
+	config := install.File{
+		Path:   configFile(env),
+		Upsert: func(old []byte) ([]byte, error) { return configured(old, env, o, shell) },
+		Remove: func(now, original []byte, known bool) ([]byte, error) {
+			text, err := remove(now, original, known)
+			if err != nil {
+				return nil, err
+			}
+			if text, err = removeHooks(text, original, known); err != nil {
+				return nil, err
+			}
+			return removeServer(text, original, known)
+		},
+	}
+	if !o.Hooks() {
+		return []install.File{config}, nil
+	}
 	files := []install.File{{Path: approvalsFile(env), Upsert: keep, Remove: removeApprovals}}
 	switch {
 	case !t.foreign(env):
@@ -122,24 +140,33 @@ func (t Target) Files(env install.Env, o install.Options) ([]install.File, error
 	case !shell:
 		return nil, fmt.Errorf("%s holds another plugin; move it away and run the command again", pluginDir(env))
 	}
-	config := install.File{
-		Path:   configFile(env),
-		Upsert: upsert,
-		Remove: func(now, original []byte, known bool) ([]byte, error) {
-			text, err := remove(now, original, known)
-			if err != nil {
-				return nil, err
-			}
-			return removeHooks(text, original, known)
-		},
-	}
-	if shell {
-		config.Upsert = func(old []byte) ([]byte, error) { return upsertHooks(old, env.CommandPath(o)) }
-	}
-	if o.MCP {
-		config = withServer(config, env.Server(o))
-	}
 	return append(files, config), nil
+}
+
+// configured puts into a config.yaml what o asks for.
+func configured(old []byte, env install.Env, o install.Options, shell bool) ([]byte, error) {
+	text, err := old, error(nil)
+	switch {
+	case !o.Hooks():
+		return upsertServer(old, env.Server(o, Host))
+	case shell:
+		text, err = upsertHooks(old, env.CommandPath(o))
+	default:
+		text, err = upsert(old)
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case !shell: // the provider has the tools
+		return removeServer(text, nil, false)
+	case !o.Server():
+		return text, nil
+	}
+	with, err := upsertServer(text, env.Server(o, Host))
+	if errors.Is(err, install.ErrForeignServer) {
+		return text, nil
+	}
+	return with, err
 }
 
 // keep leaves a file as it is.
@@ -173,27 +200,6 @@ func providerFiles(env install.Env, wanted map[string][]byte, shell bool) []inst
 	return files
 }
 
-// withServer makes an edit of a config.yaml one that registers our MCP server too.
-func withServer(f install.File, s install.Server) install.File {
-	return install.File{
-		Path: f.Path,
-		Upsert: func(old []byte) ([]byte, error) {
-			text, err := f.Upsert(old)
-			if err != nil {
-				return nil, err
-			}
-			return upsertServer(text, s)
-		},
-		Remove: func(now, original []byte, known bool) ([]byte, error) {
-			text, err := f.Remove(now, original, known)
-			if err != nil {
-				return nil, err
-			}
-			return removeServer(text, original, known)
-		},
-	}
-}
-
 // readConfig reads the config.yaml; an empty one if there is none.
 func readConfig(env install.Env) (*config, error) {
 	text, err := os.ReadFile(configFile(env))
@@ -225,7 +231,7 @@ func (t Target) Check(env install.Env, o install.Options) install.Report {
 	if err != nil {
 		add("repair the file", "%v", err)
 	}
-	report.Problems = append(report.Problems, c.server().Stale(env, o, Host, configFile(env))...)
+	report.Servers = c.servers(env, o)
 	current, program := true, ""
 	for name, text := range wanted {
 		now, err := os.ReadFile(filepath.Join(pluginDir(env), name))
@@ -255,6 +261,7 @@ func (t Target) Check(env install.Env, o install.Options) install.Report {
 	case selected != providerName:
 		add("hermes memory off, then reme-hook install hermes; or reme-hook uninstall hermes", "%s has another memory provider, %q", configFile(env), selected)
 	}
+	report.OwnTools = true
 	for event := range providerEvents {
 		report.Hooks = append(report.Hooks, install.Configured{
 			Event: event, Command: command(cmp.Or(program, env.CommandPath(o)), event), Shell: install.PosixShell,

@@ -51,7 +51,7 @@ func (h shellHook) setting(program string) setting {
 // shellLimits is what cannot be mended, for users to know.
 var shellLimits = []string{
 	"Hermes tells shell hooks of its own review of a session as if the user had asked for it; it is known by the words that Hermes 0.19.0 has for it, and in a release with others it would be remembered",
-	"shell hooks do not learn what Hermes' own memory is told, and the model gets tools for this memory only with --mcp",
+	"shell hooks do not learn what Hermes' own memory is told",
 }
 
 // decodeShell reads what Hermes writes to a shell hook.

@@ -197,7 +197,7 @@ func TestShellInstallAndBack(t *testing.T) {
 				}
 			}
 			target := Target{Version: "1"}
-			for _, o := range []install.Options{{ShellHooks: true}, {ShellHooks: true, Trust: true, MCP: true}, {}} {
+			for _, o := range []install.Options{{ShellHooks: true, Part: install.HooksPart}, {ShellHooks: true, Trust: true}, {}} {
 				if _, err := install.Install(t.Context(), target, env, o); err != nil {
 					t.Fatalf("%s: %v", name, err)
 				}
@@ -206,7 +206,7 @@ func TestShellInstallAndBack(t *testing.T) {
 					t.Errorf("%s: %+v", name, r)
 				}
 				st, err := target.Trusted(t.Context(), env, install.Options{})
-				if err != nil || !st.Needed || len(st.Hooks) != len(shellHooks) || st.OK() != (o != install.Options{ShellHooks: true}) {
+				if err != nil || !st.Needed || len(st.Hooks) != len(shellHooks) || st.OK() != (o.Part == "") || r.OwnTools || r.HasServer() != (o.Part == "") {
 					t.Errorf("%s: %+v, %v", name, st, err)
 				}
 			}
