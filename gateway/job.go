@@ -112,6 +112,7 @@ func Jobs() []Job {
 		do(Job{Name: "agent_session_append", Description: "Store events of a conversation; each event once."}, sessionAppend),
 		do(Job{Name: "agent_session_flush", Description: "Queue the extraction of what was appended to a conversation."}, sessionFlush),
 		do(Job{Name: "agent_memory_recall", ReadOnly: true, Description: "Find what is relevant to a prompt."}, memoryRecall),
+		do(Job{Name: "agent_memory_remember", Description: "Write a note that lasts; the same one of a day once."}, memoryRemember),
 		do(Job{Name: "version", ReadOnly: true, Description: "Tell the versions of the service and of its contract."}, version),
 		do(Job{Name: "health_check", ReadOnly: true, Description: "Tell whether the memory works."}, healthCheck),
 		do(Job{Name: "status", ReadOnly: true, Description: "Tell what the memory holds."}, status),

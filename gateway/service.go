@@ -41,6 +41,12 @@ func memoryRecall(ctx context.Context, g *Gateway, req client.RecallRequest) (An
 	return withMetadata(fmt.Sprintf("%d memories", len(res.Items)), res, err)
 }
 
+func memoryRemember(ctx context.Context, g *Gateway, req client.RememberRequest) (Answer, error) {
+	req.Content, req.Title = hooks.Clean(req.Content), hooks.Clean(req.Title)
+	note, err := g.ws.Remember(ctx, req)
+	return withMetadata("remembered in reme://"+note.Path, note, err)
+}
+
 // withMetadata is an answer whose metadata are a struct.
 func withMetadata(text string, metadata any, err error) (Answer, error) {
 	if err != nil {
