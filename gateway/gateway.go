@@ -37,15 +37,19 @@ import (
 type Gateway struct {
 	ws    *workspace.Workspace
 	links *workspace.Links
-	jobs  []Job
+	tools []Job // the only ones that MCP clients are offered
+	jobs  []Job // all
 	cwd   string
 }
 
 // New makes a gateway for callers at work in the folder cwd, "" if they are
 // anywhere. The workspace stays the caller's to close.
 func New(ws *workspace.Workspace, cwd string) *Gateway {
-	return &Gateway{ws: ws, links: ws.Links(), jobs: Jobs(), cwd: cwd}
+	tools := Tools()
+	return &Gateway{ws: ws, links: ws.Links(), tools: tools, jobs: slices.Concat(tools, Internal()), cwd: cwd}
 }
+
+func (g *Gateway) isTool(name string) bool { return slices.Contains(names(g.tools), name) }
 
 // Answer is ReMe's envelope.
 type Answer struct {
@@ -90,7 +94,9 @@ func (g *Gateway) Call(ctx context.Context, name string, arguments []byte) (a An
 			err = fmt.Errorf("%s: internal error: %T", name, p)
 		}
 	}()
-	return g.jobs[i].run(ctx, g, arguments)
+	// A model would think that a field which its tool does not know was heeded; an
+	// integration may be newer than we are.
+	return g.jobs[i].run(ctx, g, arguments, g.isTool(name))
 }
 
 func refuse(field, reason string) error {

@@ -128,7 +128,7 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request) (route string, e
 		respond(w, http.StatusOK, answer("ok", nil))
 		return route, nil
 	case openAPIPath:
-		return route, h.openAPI(w)
+		return route, h.openAPI(r.Context(), w)
 	}
 	body, release, err := h.read(w, r)
 	if err != nil {

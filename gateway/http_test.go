@@ -7,9 +7,11 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/agentscope-ai/reme-hook/client"
@@ -112,7 +114,7 @@ func TestHTTPRefused(t *testing.T) {
 			if res.StatusCode != test.status || a.Success || a.Metadata["field"] != test.field || a.Metadata["reason"] == "" || a.Metadata["class"] != test.class {
 				t.Errorf("%d %+v", res.StatusCode, a)
 			}
-			if jobs, _ := a.Metadata["jobs"].([]any); (len(jobs) == len(Jobs())) != (test.status == 404) {
+			if jobs, _ := a.Metadata["jobs"].([]any); (len(jobs) == len(w.jobs)) != (test.status == 404) {
 				t.Errorf("jobs: %v", jobs)
 			}
 			if (res.Header.Get("Allow") != "") != (test.status == 405) || (res.Header.Get("WWW-Authenticate") != "") != (test.status == 401) {
@@ -164,9 +166,9 @@ func TestHTTP(t *testing.T) {
 	}
 }
 
-// asType reads metadata as a client does.
-func asType[T any](metadata map[string]any) (v T, err error) {
-	raw, err := json.Marshal(metadata)
+// asType reads a value as a client does.
+func asType[T any](value any) (v T, err error) {
+	raw, err := json.Marshal(value)
 	if err == nil {
 		err = json.Unmarshal(raw, &v)
 	}
@@ -198,5 +200,80 @@ func TestHTTPTools(t *testing.T) {
 			t.Errorf("%s: agent_session_append is a tool", revision)
 		}
 		c.Close()
+	}
+}
+
+// help and /openapi.json describe every job, and real requests and answers keep
+// what they say.
+func TestSchemas(t *testing.T) {
+	t.Parallel()
+	w := filled(t)
+	const session = `"host":"kimi","scope_id":"default","session_id":"k1"`
+	samples := map[string]string{
+		"search": `{"query":"osprey","limit":3,"tags":["planning"]}`, "read": `{"path":"digest/reviews.md"}`,
+		"traverse": `{"path":["digest/reviews.md"],"depth":0,"direction":"both"}`, "daily_list": `{}`,
+		"remember":              `{"content":"The quokka listens on port 6543."}`,
+		"agent_session_append":  `{` + session + `,"newer":1,"events":[{"event_id":"1:user","role":"user","content":"x","created_at":"2026-11-30T11:00:00Z","newer":2}]}`,
+		"agent_session_flush":   `{` + session + `,"reason":"turn_end","wait":true}`,
+		"agent_memory_recall":   `{"query":"osprey freeze","purpose":"prompt","exclude":["x"]}`,
+		"agent_memory_remember": `{"content":"The parrot is called Kea.","session":{` + session + `}}`,
+		"version":               `{}`,
+		"health_check":          `{"newer":1}`,
+		"status":                `{}`,
+		"help":                  `{}`,
+	}
+	rec := httptest.NewRecorder()
+	w.handler("sesame", io.Discard).ServeHTTP(rec, post("/openapi.json", "", "Method", "GET", "Authorization", "Bearer sesame"))
+	golden(t, "openapi", json.RawMessage(rec.Body.Bytes()))
+	var doc struct {
+		Paths map[string]struct {
+			Post struct {
+				RequestBody struct {
+					Content map[string]struct{ Schema *jsonschema.Schema }
+				}
+				Responses map[string]struct {
+					Content map[string]struct{ Schema *jsonschema.Schema }
+				}
+			}
+		}
+	}
+	if err := json.Unmarshal(rec.Body.Bytes(), &doc); err != nil {
+		t.Fatal(err)
+	}
+	validate := func(what string, s *jsonschema.Schema, value any) {
+		t.Helper()
+		resolved, err := s.Resolve(nil)
+		if err == nil {
+			var v any
+			if v, err = asType[any](value); err == nil {
+				err = resolved.Validate(v)
+			}
+		}
+		if err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	for _, j := range w.jobs {
+		validate(j.Name, doc.Paths["/"+j.Name].Post.RequestBody.Content["application/json"].Schema, json.RawMessage(samples[j.Name]))
+		validate(j.Name, doc.Paths["/"+j.Name].Post.Responses["200"].Content["application/json"].Schema, w.call(j.Name, samples[j.Name]))
+	}
+	if len(doc.Paths) != len(w.jobs)+1 {
+		t.Errorf("%d paths", len(doc.Paths))
+	}
+	golden(t, "help", w.call("help", ``))
+}
+
+// No job is both a model's and an integration's, so that none becomes a tool by
+// oversight.
+func TestAllowlists(t *testing.T) {
+	t.Parallel()
+	tools := names(Tools())
+	if want := []string{"search", "read", "traverse", "daily_list", "remember"}; !slices.Equal(tools, want) {
+		t.Errorf("tools: %q", tools)
+	}
+	for _, name := range names(Internal()) {
+		if slices.Contains(tools, name) {
+			t.Errorf("%s is in both", name)
+		}
 	}
 }

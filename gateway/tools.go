@@ -346,20 +346,16 @@ type rememberRequest struct {
 
 const maxTitle = 200 // characters
 
-func remember(ctx context.Context, g *Gateway, req rememberRequest) (Answer, error) {
+func remember(ctx context.Context, g *Gateway, req rememberRequest) (string, client.Note, error) {
 	if utf8.RuneCountInString(req.Title) > maxTitle {
-		return Answer{}, refuse("title", fmt.Sprintf("must be at most %d characters", maxTitle))
+		return "", client.Note{}, refuse("title", fmt.Sprintf("must be at most %d characters", maxTitle))
 	}
-	note, err := g.ws.Remember(ctx, client.RememberRequest{Content: hooks.Clean(req.Content), Title: hooks.Clean(req.Title), Cwd: g.cwd})
-	if err != nil {
-		return Answer{}, err
-	}
+	_, note, err := memoryRemember(ctx, g, client.RememberRequest{Content: req.Content, Title: req.Title, Cwd: g.cwd})
 	text := "Remembered in reme://" + note.Path
 	if !note.Created {
 		text = "This was remembered already, in reme://" + note.Path
 	}
-	metadata, err := asMap(note)
-	return answer(text+". It lasts and every agent will find it.", metadata), err
+	return text + ". It lasts and every agent will find it.", note, err
 }
 
 // defuseAll makes of a value what JSON says of it, with no frame's tag in any
