@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/agentscope-ai/reme-hook/internal/detach"
+	"github.com/agentscope-ai/reme-hook/workspace"
 )
 
 const (
@@ -52,5 +53,5 @@ func (a *app) deliver(ctx context.Context) error {
 		a.log().Error("deliver", "err", err)
 		return err
 	}
-	return ws.Drain(ctx)
+	return ws.Drain(ctx, workspace.Settled)
 }

@@ -2,19 +2,11 @@ package spool
 
 import (
 	"encoding/json"
-	"math/rand/v2"
 	"os"
 	"time"
 
 	"github.com/agentscope-ai/reme-hook/client"
 	"github.com/agentscope-ai/reme-hook/internal/durable"
-)
-
-// The waits between automatic deliveries after failures.
-const (
-	firstWait         = 5 * time.Second
-	longestWait       = 15 * time.Minute
-	configurationWait = 15 * time.Minute
 )
 
 // Backoff is what all processes on this machine know of the last failed
@@ -43,7 +35,7 @@ func (f BackoffFile) Load() Backoff {
 // than any that is ever set comes from a clock that was changed, and is ignored.
 func (b Backoff) Waiting(now time.Time) bool {
 	wait := b.NotBefore.Sub(now)
-	return wait > 0 && wait <= 2*longestWait
+	return wait > 0 && wait <= 2*client.LongestWait
 }
 
 // Record notes how a delivery ended.
@@ -59,14 +51,7 @@ func (f BackoffFile) Record(err error, now time.Time) error {
 	b.At = now
 	b.Class = client.ClassOf(err).String()
 	b.Reason = err.Error()
-	wait := longestWait
-	if shift := b.Failures - 1; shift < 8 {
-		wait = min(firstWait<<shift, longestWait)
-	}
-	if client.ClassOf(err) == client.Configuration {
-		wait = configurationWait
-	}
-	b.NotBefore = now.Add(wait + rand.N(wait/4))
+	b.NotBefore = now.Add(client.RetryWait(err, b.Failures))
 	return f.save(b)
 }
 

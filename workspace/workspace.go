@@ -62,6 +62,10 @@ type Workspace struct {
 	info  client.Info
 	locks durable.Stripes // one per session
 
+	// extract makes of a session, which is locked, what is to last of it. It is done
+	// again after a crash, and with each turn that comes.
+	extract func(ctx context.Context, dialogPath string) error
+
 	mu     sync.Mutex // guards what follows
 	disk   *index
 	memory *index // stands in where the index on disk cannot be used
@@ -86,6 +90,7 @@ func Open(dir string, opts Options) (*Workspace, error) {
 	if w.loc == nil {
 		w.loc = time.Local
 	}
+	w.extract = w.writeNotes
 	w.locks = durable.Stripes(w.abs(privateDir + "/locks"))
 	return w, nil
 }
