@@ -38,8 +38,6 @@ const (
 	// maxNesting is how deep the JSON of a body goes, at most; that of our own
 	// requests ends at 4.
 	maxNesting = 100
-	// bodyTime is what a client has to send a body.
-	bodyTime = 30 * time.Second
 	// retryAfter is what a client is told to wait if the error does not say.
 	retryAfter = 2 * time.Second
 )
@@ -71,6 +69,10 @@ type handler struct {
 // 413, 415, 422 for what is no JSON object of the job's fields, 500 if the user has
 // to do something, and 503 with Retry-After for what may work later.
 func (g *Gateway) Handler(o HandlerOptions) (http.Handler, error) {
+	return g.handler(o, newLimits())
+}
+
+func (g *Gateway) handler(o HandlerOptions, l *limits) (http.Handler, error) {
 	server, err := g.MCP(o.Log)
 	if err != nil {
 		return nil, err
@@ -80,13 +82,15 @@ func (g *Gateway) Handler(o HandlerOptions) (http.Handler, error) {
 	tools := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{
 		Stateless: true, JSONResponse: true, DisableLocalhostProtection: true, // admit does it
 	})
-	return &handler{Gateway: g, token: o.Token, log: o.Log, tools: tools, origins: http.NewCrossOriginProtection(), limits: newLimits()}, nil
+	return &handler{Gateway: g, token: o.Token, log: o.Log, tools: tools, origins: http.NewCrossOriginProtection(), limits: l}, nil
 }
 
 // ServeHTTP implements http.Handler.
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	start := time.Now()
 	answered := &statusWriter{ResponseWriter: w, status: http.StatusOK}
+	// Also for a request that is refused: package http reads on before it answers.
+	_ = http.NewResponseController(w).SetReadDeadline(start.Add(h.limits.bodyTime)) // an error in tests without a connection
 	route, err := h.serve(answered, r)
 	attrs := []any{"route", route, "took_ms", time.Since(start).Milliseconds()}
 	if err != nil {
@@ -196,10 +200,7 @@ func (h *handler) read(w http.ResponseWriter, r *http.Request) (body []byte, rel
 			forget()
 		}
 	}()
-	connection := http.NewResponseController(w)
-	_ = connection.SetReadDeadline(time.Now().Add(bodyTime)) // not there in tests without a connection
 	body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBody))
-	_ = connection.SetReadDeadline(time.Time{})
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
@@ -209,6 +210,7 @@ func (h *handler) read(w http.ResponseWriter, r *http.Request) (body []byte, rel
 	case isNested(body, maxNesting):
 		return nil, nil, &httpError{http.StatusUnprocessableEntity, "body", fmt.Sprintf("must not be nested deeper than %d", maxNesting)}
 	}
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 	leave, err := h.limits.place(r.Context())
 	if err != nil {
 		return nil, nil, err

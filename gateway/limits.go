@@ -17,6 +17,7 @@ const (
 	maxWorking = 32
 	// patience is how long a request waits for room or a place.
 	patience = 20 * time.Second
+	bodyTime = 30 * time.Second
 )
 
 // limits keep many or large requests from taking all memory and threads: those
@@ -24,10 +25,11 @@ const (
 type limits struct {
 	bodies, working *semaphore.Weighted
 	patience        time.Duration
+	bodyTime        time.Duration // that a client has to send a body
 }
 
 func newLimits() *limits {
-	return &limits{semaphore.NewWeighted(maxBodies), semaphore.NewWeighted(maxWorking), patience}
+	return &limits{semaphore.NewWeighted(maxBodies), semaphore.NewWeighted(maxWorking), patience, bodyTime}
 }
 
 // room waits for memory for a body of n bytes, -1 if that is not known.

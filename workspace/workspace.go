@@ -45,6 +45,9 @@ const (
 	privateDir = "metadata/reme-hook"
 )
 
+// ServiceName is what Info names this service.
+const ServiceName = "reme-hook workspace"
+
 // Options are what a workspace takes from outside. The zero value is right for
 // all but tests.
 type Options struct {
@@ -86,7 +89,7 @@ func Open(dir string, opts Options) (*Workspace, error) {
 	if w.now == nil {
 		w.now = time.Now
 	}
-	w.info = client.Info{Name: "reme-hook workspace", Version: cmp.Or(opts.Version, "dev"), APIVersion: client.APIVersion}
+	w.info = client.Info{Name: ServiceName, Version: cmp.Or(opts.Version, "dev"), APIVersion: client.APIVersion}
 	if w.loc == nil {
 		w.loc = time.Local
 	}

@@ -9,12 +9,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/pelletier/go-toml/v2"
 )
@@ -30,6 +32,8 @@ type Config struct {
 	ProjectContext  bool          // tell a session once what was last said in its project
 	CompactionNotes bool          // keep the summaries of compactions as notes
 	Exclude         []string      // folders whose sessions are left alone
+	Token           string        // secret between a memory service and its callers; "" means none
+	Listen          string        // where serve listens, host:port
 }
 
 // Key describes one key of the file.
@@ -88,6 +92,10 @@ func Keys() []Key {
 			set: func(c *Config, v any) error { return setBool(&c.CompactionNotes, v) }, get: func(c *Config) any { return c.CompactionNotes }},
 		{Name: "exclude", Env: "REME_EXCLUDE", Doc: "Folders whose sessions are neither recalled to nor captured; below them too. * matches within a name.", Allowed: "a list of paths from the root or from ~", Default: []any{},
 			set: func(c *Config, v any) error { return setStrings(&c.Exclude, v) }, get: func(c *Config) any { return c.Exclude }},
+		{Name: "token", Env: "REME_TOKEN", Doc: "Secret that a memory service asks of its callers.", Allowed: "a text", Default: "",
+			set: func(c *Config, v any) error { return setSecret(&c.Token, v) }, get: func(c *Config) any { return hidden(c.Token) }},
+		{Name: "listen", Env: "REME_LISTEN", Doc: "Where `reme-hook serve` listens; beyond this machine only with a token.", Allowed: "host:port", Default: "127.0.0.1:2334",
+			set: func(c *Config, v any) error { return setAddress(&c.Listen, v) }, get: func(c *Config) any { return c.Listen }},
 	}
 }
 
@@ -222,6 +230,45 @@ func setString(to *string, v any) error {
 		return fmt.Errorf("%v is not a path", v)
 	}
 	*to = s
+	return nil
+}
+
+// setSecret keeps the value out of its errors.
+func setSecret(to *string, v any) error {
+	s, ok := v.(string)
+	if !ok || strings.ContainsFunc(s, unicode.IsControl) {
+		return errors.New("it is not a text of one line")
+	}
+	*to = strings.TrimSpace(s)
+	return nil
+}
+
+// hidden stands for a secret.
+func hidden(secret string) string {
+	if secret == "" {
+		return ""
+	}
+	return "(hidden)"
+}
+
+func setAddress(to *string, v any) error {
+	s, _ := v.(string)
+	if err := CheckAddress(s); err != nil {
+		return err
+	}
+	*to = s
+	return nil
+}
+
+// CheckAddress reports what keeps a text from being host:port.
+func CheckAddress(s string) error {
+	_, port, err := net.SplitHostPort(s)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	if err != nil {
+		return fmt.Errorf("%q is not host:port", s)
+	}
 	return nil
 }
 
