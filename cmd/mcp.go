@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/agentscope-ai/reme-hook/gateway"
+	"github.com/agentscope-ai/reme-hook/internal/remote"
 	"github.com/agentscope-ai/reme-hook/workspace"
 )
 
@@ -28,34 +29,44 @@ example:
   claude mcp add --scope user reme -- reme-hook mcp
   codex mcp add reme -- reme-hook mcp
 
-Several may run at once, and beside hooks.`,
+Several may run at once, and beside hooks. With a service at a URL, the tools are
+those of the service.`,
 		Args: args(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if isatty.IsTerminal(a.stdin.Fd()) {
 				return usageError{fmt.Errorf("an agent starts this by itself; see '%s --help'", c.CommandPath())}
 			}
-			return a.withWorkspace(a.serveMCP)
+			if url := a.config.URL(); url != "" {
+				m, err := remote.New(url, a.config.Token)
+				if err != nil {
+					return err
+				}
+				return a.serveMCP(m.Bridge)
+			}
+			return a.withWorkspace(func(ws *workspace.Workspace) error {
+				cwd, _ := os.Getwd()
+				server, err := gateway.New(ws, cwd).MCP(a.log())
+				if err != nil {
+					return err
+				}
+				return a.serveMCP(server.Run)
+			})
 		},
 	}
 }
 
 // serveMCP ends without an error when the agent closes stdin or ends the process.
-func (a *app) serveMCP(ws *workspace.Workspace) error {
+func (a *app) serveMCP(run func(context.Context, mcp.Transport) error) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // who asks again need not wait for what is being answered
 	defer stop()
 	a.pokeIfDue()
-	log := a.log()
-	cwd, _ := os.Getwd()
-	server, err := gateway.New(ws, cwd).MCP(log)
-	if err != nil {
-		return err
-	}
-	if err = server.Run(ctx, gateway.Answering(&mcp.StdioTransport{})); ctx.Err() != nil {
+	err := run(ctx, gateway.Answering(&mcp.StdioTransport{}))
+	if ctx.Err() != nil {
 		return nil
 	}
 	if err != nil {
-		log.Error("mcp ended", "err", err)
+		a.log().Error("mcp ended", "err", err)
 	}
 	return err
 }

@@ -156,6 +156,7 @@ func Internal() []Job {
 		doTyped(Job{Name: "agent_session_flush", Description: "Queue the extraction of what was appended to a conversation."}, sessionFlush),
 		doTyped(Job{Name: "agent_memory_recall", ReadOnly: true, Description: "Find what is relevant to a prompt."}, memoryRecall),
 		doTyped(Job{Name: "agent_memory_remember", Description: "Write a note that lasts; the same one of a day once."}, memoryRemember),
+		doTyped(Job{Name: "sessions", ReadOnly: true, Description: "List the conversations that the memory holds, newest first."}, sessions),
 		doTyped(Job{Name: "version", ReadOnly: true, Description: "Tell the versions of the service and of its contract."}, version),
 		doTyped(Job{Name: "health_check", ReadOnly: true, Description: "Tell whether the memory works."}, healthCheck),
 		doTyped(Job{Name: "status", ReadOnly: true, Description: "Tell what the memory holds."}, status),

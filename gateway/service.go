@@ -48,6 +48,22 @@ func memoryRemember(ctx context.Context, g *Gateway, req client.RememberRequest)
 	return "remembered in reme://" + note.Path, note, err
 }
 
+type sessionsRequest struct {
+	Limit int `json:"limit,omitempty"` // 0 means all
+}
+
+type sessionsResult struct {
+	Sessions []workspace.SessionSummary `json:"sessions"`
+}
+
+func sessions(ctx context.Context, g *Gateway, req sessionsRequest) (string, sessionsResult, error) {
+	if req.Limit < 0 {
+		return "", sessionsResult{}, refuse("limit", "must be 1 or more")
+	}
+	list, err := g.ws.Sessions(ctx, req.Limit)
+	return fmt.Sprintf("%d sessions", len(list)), sessionsResult{list}, err
+}
+
 type empty struct{}
 
 func version(ctx context.Context, g *Gateway, _ empty) (string, client.Info, error) {

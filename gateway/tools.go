@@ -228,11 +228,12 @@ func read(ctx context.Context, g *Gateway, req readRequest) (Answer, error) {
 	if req.StartLine > p.Lines {
 		return Answer{}, refuse("start_line", fmt.Sprintf("must be within the file, which has %d lines", p.Lines))
 	}
-	text := hooks.Defuse(p.Text)
+	text, metadata := hooks.Defuse(p.Text), map[string]any{"path": p.Path}
 	if p.Next > 0 {
 		text += fmt.Sprintf("\n\n[There is more: call read again with path %s and start_line %d.]", p.Path, p.Next)
+		metadata["next_line"] = p.Next
 	}
-	return answer(text, map[string]any{"path": p.Path}), nil
+	return answer(text, metadata), nil
 }
 
 // paths is one path or several.

@@ -167,6 +167,15 @@ type record struct {
 	err  error
 }
 
+// size is the length of the record's messages, in bytes.
+func (r record) size() int {
+	n := 0
+	for _, e := range r.Events {
+		n += len(e.Content)
+	}
+	return n
+}
+
 // load reads the pending records of a session, oldest first.
 func (s Spool) load(key client.SessionKey) ([]record, error) { return load(s.pending(key)) }
 
@@ -225,7 +234,7 @@ func write(path string, t Turn) error {
 		return err
 	}
 	crash.Point("put.begin")
-	for {
+	for attempt := 1; ; attempt++ {
 		dir := filepath.Dir(path)
 		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 			if err := durable.MkdirAll(dir); err != nil {
@@ -236,8 +245,8 @@ func write(path string, t Turn) error {
 			}
 		}
 		err := durable.WriteFile(path, append(data, '\n'))
-		if _, gone := os.Stat(dir); err != nil && errors.Is(gone, fs.ErrNotExist) {
-			continue // a deliverer has just removed the empty folder
+		if _, gone := os.Stat(dir); err != nil && (errors.Is(gone, fs.ErrNotExist) || attempt < 3) {
+			continue // a deliverer has just removed the empty folder, or, by another clock, the temporary file
 		}
 		crash.Point("put.written")
 		return err

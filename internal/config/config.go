@@ -19,10 +19,14 @@ import (
 	"unicode"
 
 	"github.com/pelletier/go-toml/v2"
+
+	"github.com/agentscope-ai/reme-hook/client"
 )
 
 // Config is the configuration in force.
 type Config struct {
+	Service         string        // Embedded, or the URL of a service
+	Token           string        // for the service at a URL; empty if it wants none
 	Workspace       string        // folder of the embedded workspace
 	Recall          bool          // recall memory before prompts
 	Capture         bool          // capture turns
@@ -34,6 +38,17 @@ type Config struct {
 	Exclude         []string      // folders whose sessions are left alone
 	Token           string        // secret between a memory service and its callers; "" means none
 	Listen          string        // where serve listens, host:port
+}
+
+// Embedded is the service that is a folder and needs no other process.
+const Embedded = "embedded"
+
+// URL is where the service is; empty if it is the embedded workspace.
+func (c Config) URL() string {
+	if c.Service == Embedded {
+		return ""
+	}
+	return c.Service
 }
 
 // Key describes one key of the file.
@@ -72,7 +87,11 @@ func (p Problem) Error() string {
 // Keys lists all keys, in the order of the documentation.
 func Keys() []Key {
 	return []Key{
-		{Name: "workspace", Env: "REME_WORKSPACE", Doc: "Folder of the memory itself.", Allowed: "a path", Default: "~/.reme/workspace",
+		{Name: "service", Env: "REME_SERVICE", Doc: "What keeps the memory: a folder on this machine, or a service that `reme-hook serve` runs here or elsewhere.", Allowed: "\"embedded\" or an http:// or https:// URL", Default: Embedded,
+			set: func(c *Config, v any) error { return setService(&c.Service, v) }, get: func(c *Config) any { return c.Service }},
+		{Name: "token", Env: "REME_TOKEN", Doc: "What a service at a URL wants to be shown. Better a reference than the token itself.", Allowed: "ASCII characters without spaces", Default: "",
+			set: func(c *Config, v any) error { return setToken(&c.Token, v) }, get: func(c *Config) any { return hidden(c.Token) }},
+		{Name: "workspace", Env: "REME_WORKSPACE", Doc: "Folder of the embedded memory.", Allowed: "a path", Default: "~/.reme/workspace",
 			set: func(c *Config, v any) error { return setString(&c.Workspace, v) }, get: func(c *Config) any { return c.Workspace }},
 		{Name: "recall", Env: "REME_RECALL", Doc: "Recall memories before each prompt.", Allowed: "true or false", Default: true,
 			set: func(c *Config, v any) error { return setBool(&c.Recall, v) }, get: func(c *Config) any { return c.Recall }},
@@ -128,7 +147,7 @@ func Load(file, home string, getenv func(string) string) (Config, []Value, []Pro
 		}
 		try(k.Default, "default")
 		if v, ok := table[k.Name]; ok {
-			if v, err := expandEnv(v, getenv); err != nil {
+			if v, err := refer(v, home, getenv); err != nil {
 				problems = append(problems, Problem{Key: k.Name, Origin: name, Reason: err.Error()})
 			} else {
 				try(v, name)
@@ -151,16 +170,22 @@ func Load(file, home string, getenv func(string) string) (Config, []Value, []Pro
 	return c, values, problems
 }
 
-// expandEnv replaces references to the environment in a value of the file, so
-// that no secret need stand there: ${NAME}, ${NAME:default}, ${NAME:?message if
-// it is not set}. "$$" is a dollar sign.
-func expandEnv(v any, getenv func(string) string) (any, error) {
+// fileRef begins a reference to a file.
+const fileRef = "file:"
+
+// maxFile bounds a file that is referred to, in bytes.
+const maxFile = 64 << 10
+
+// refer replaces the references in a value of the file, so that no secret need
+// stand there: ${NAME}, ${NAME:default} and ${NAME:?message if it is not set} to
+// the environment, ${file:PATH} to the text of a file. "$$" is a dollar sign.
+func refer(v any, home string, getenv func(string) string) (any, error) {
 	switch v := v.(type) {
 	case []any:
 		out := make([]any, len(v))
 		for i, e := range v {
 			var err error
-			if out[i], err = expandEnv(e, getenv); err != nil {
+			if out[i], err = refer(e, home, getenv); err != nil {
 				return nil, err
 			}
 		}
@@ -168,6 +193,13 @@ func expandEnv(v any, getenv func(string) string) (any, error) {
 	case string:
 		var failed error
 		out := os.Expand(v, func(ref string) string {
+			if path, ok := strings.CutPrefix(ref, fileRef); ok {
+				text, err := readText(expand(path, home))
+				if err != nil {
+					failed = err
+				}
+				return text
+			}
 			name, rest, found := strings.Cut(ref, ":")
 			value := getenv(name)
 			message, required := strings.CutPrefix(rest, "?")
@@ -188,6 +220,19 @@ func expandEnv(v any, getenv func(string) string) (any, error) {
 	return v, nil
 }
 
+// readText is the text of a file without the spaces around it.
+func readText(path string) (string, error) {
+	st, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return "", err
+	case !st.Mode().IsRegular() || st.Size() > maxFile: // a pipe would keep a hook waiting
+		return "", fmt.Errorf("%s is not a file of at most %d KiB", path, maxFile>>10)
+	}
+	text, err := os.ReadFile(path)
+	return strings.TrimSpace(string(text)), err
+}
+
 func names() string {
 	var out []string
 	for _, k := range Keys() {
@@ -206,7 +251,7 @@ func expand(path, home string) string {
 // Template is a configuration file with every key, documented and commented out.
 func Template() string {
 	var b strings.Builder
-	b.WriteString("# Configuration of reme-hook. Every key may be left out; `reme-hook config show` tells what is in force.\n# Text may refer to the environment: ${NAME}, ${NAME:default}, ${NAME:?message if it is not set}; $$ is a dollar sign.\n")
+	b.WriteString("# Configuration of reme-hook. Every key may be left out; `reme-hook config show` tells what is in force.\n# Text may refer to the environment: ${NAME}, ${NAME:default}, ${NAME:?message if it is not set}; and to the text of a file:\n# ${file:~/.config/reme/token}. $$ is a dollar sign.\n")
 	for _, k := range Keys() {
 		fmt.Fprintf(&b, "\n# %s Allowed: %s. Environment: %s.\n# %s = %s\n", k.Doc, k.Allowed, k.Env, k.Name, literal(k.Default))
 	}
@@ -222,6 +267,38 @@ func literal(v any) string {
 		return "[]"
 	}
 	return fmt.Sprint(v)
+}
+
+func setService(to *string, v any) error {
+	s, _ := v.(string)
+	if s == Embedded {
+		*to = s
+		return nil
+	}
+	u, err := client.ParseURL(s)
+	if err != nil {
+		return err
+	}
+	*to = u
+	return nil
+}
+
+// setToken takes what can stand in a header. Its error does not tell the token.
+func setToken(to *string, v any) error {
+	s, ok := v.(string)
+	if !ok || strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return errors.New("not a token")
+	}
+	*to = s
+	return nil
+}
+
+// hidden stands for a secret.
+func hidden(secret string) string {
+	if secret == "" {
+		return "not set"
+	}
+	return "set"
 }
 
 func setString(to *string, v any) error {
