@@ -31,7 +31,7 @@ const (
 const probeLife = time.Hour
 
 // lockWait bounds the wait for another process that writes the file.
-const lockWait = 100 * time.Millisecond
+const lockWait = time.Second
 
 // Link is what is known. Its methods take the current time.
 type Link struct {

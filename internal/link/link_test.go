@@ -150,12 +150,12 @@ func TestConcurrent(t *testing.T) {
 	t.Parallel()
 	f := newFile(t)
 	var n sync.WaitGroup
-	for i := range 10 {
+	for i := range 5 {
 		n.Go(func() { f.Delivered(fmt.Errorf("%d", i), start) })
 		n.Go(func() { f.Recalled(errDown, start) })
 	}
 	n.Wait()
-	if l := f.Load(); l.Delivery.Failures != 10 || l.Recall.Failures != 10 || l.Probe == nil {
+	if l := f.Load(); l.Delivery.Failures != 5 || l.Recall.Failures != 5 || l.Probe == nil {
 		t.Errorf("%+v", l)
 	}
 }
