@@ -82,13 +82,15 @@ func (s Spool) quarantine(key client.SessionKey) string {
 // Put makes a record durable. Version and UpdatedAt are filled in.
 func (s Spool) Put(t Turn) error {
 	dir := s.pending(t.Key())
-	names, err := names(dir)
-	if err != nil {
-		return err
-	}
 	number := 1
-	if len(names) > 0 {
-		number = numberOf(names[len(names)-1]) + 1
+	for _, dir := range []string{dir, s.quarantine(t.Key())} { // what was refused comes before, if it is released
+		names, err := names(dir)
+		if err != nil {
+			return err
+		}
+		if len(names) > 0 {
+			number = max(number, numberOf(names[len(names)-1])+1)
+		}
 	}
 	t.UpdatedAt = s.Now()
 	return write(filepath.Join(dir, newName(number)), t)
