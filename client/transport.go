@@ -30,6 +30,9 @@ type bearer struct {
 func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.Header.Set("User-Agent", "reme-hook")
+	// Nothing is sent for this. It has a request repeated that met a connection which
+	// the service had just closed; each of ours may be made twice.
+	r.Header["Idempotency-Key"] = nil
 	if b.token != "" {
 		r.Header.Set("Authorization", "Bearer "+b.token)
 	}

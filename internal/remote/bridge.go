@@ -115,14 +115,28 @@ func (b *bridge) open(req *jsonrpc.Request) {
 	b.opening = append(b.opening, req)
 }
 
+// call passes on one call. If the service was started anew and has forgotten the
+// session, it is met again first.
 func (b *bridge) call(ctx context.Context, far mcp.Connection, req *jsonrpc.Request) {
+	err := b.send(ctx, far, req)
+	if errors.Is(err, mcp.ErrSessionMissing) {
+		b.settle(req.ID)
+		b.drop(far, err)
+		if far, err = b.connect(ctx); err == nil {
+			err = b.send(ctx, far, req)
+		}
+	}
+	if err != nil {
+		b.fail(req.ID, err) // if the connection is of no more use, listen is told as well
+	}
+}
+
+func (b *bridge) send(ctx context.Context, far mcp.Connection, req *jsonrpc.Request) error {
 	ctx, cancel := context.WithTimeout(ctx, toolLimit)
 	b.mu.Lock()
 	b.calls[req.ID] = call{far, req.Method == "initialize", cancel}
 	b.mu.Unlock()
-	if err := far.Write(ctx, req); err != nil {
-		b.fail(req.ID, err) // if the connection is of no more use, listen is told as well
-	}
+	return far.Write(ctx, req)
 }
 
 // connect returns the connection to the service. A new one begins as the client
