@@ -16,7 +16,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/pelletier/go-toml/v2"
 
@@ -26,7 +25,7 @@ import (
 // Config is the configuration in force.
 type Config struct {
 	Service         string        // Embedded, or the URL of a service
-	Token           string        // for the service at a URL; empty if it wants none
+	Token           string        // secret between a memory service and its callers; "" means none
 	Workspace       string        // folder of the embedded workspace
 	Recall          bool          // recall memory before prompts
 	Capture         bool          // capture turns
@@ -36,7 +35,6 @@ type Config struct {
 	ProjectContext  bool          // tell a session once what was last said in its project
 	CompactionNotes bool          // keep the summaries of compactions as notes
 	Exclude         []string      // folders whose sessions are left alone
-	Token           string        // secret between a memory service and its callers; "" means none
 	Listen          string        // where serve listens, host:port
 }
 
@@ -89,7 +87,7 @@ func Keys() []Key {
 	return []Key{
 		{Name: "service", Env: "REME_SERVICE", Doc: "What keeps the memory: a folder on this machine, or a service that `reme-hook serve` runs here or elsewhere.", Allowed: "\"embedded\" or an http:// or https:// URL", Default: Embedded,
 			set: func(c *Config, v any) error { return setService(&c.Service, v) }, get: func(c *Config) any { return c.Service }},
-		{Name: "token", Env: "REME_TOKEN", Doc: "What a service at a URL wants to be shown. Better a reference than the token itself.", Allowed: "ASCII characters without spaces", Default: "",
+		{Name: "token", Env: "REME_TOKEN", Doc: "Secret between a service and its callers: what `reme-hook serve` asks for, and what a service at a URL is shown. Better a reference than the secret itself.", Allowed: "ASCII characters without spaces", Default: "",
 			set: func(c *Config, v any) error { return setToken(&c.Token, v) }, get: func(c *Config) any { return hidden(c.Token) }},
 		{Name: "workspace", Env: "REME_WORKSPACE", Doc: "Folder of the embedded memory.", Allowed: "a path", Default: "~/.reme/workspace",
 			set: func(c *Config, v any) error { return setString(&c.Workspace, v) }, get: func(c *Config) any { return c.Workspace }},
@@ -111,8 +109,6 @@ func Keys() []Key {
 			set: func(c *Config, v any) error { return setBool(&c.CompactionNotes, v) }, get: func(c *Config) any { return c.CompactionNotes }},
 		{Name: "exclude", Env: "REME_EXCLUDE", Doc: "Folders whose sessions are neither recalled to nor captured; below them too. * matches within a name.", Allowed: "a list of paths from the root or from ~", Default: []any{},
 			set: func(c *Config, v any) error { return setStrings(&c.Exclude, v) }, get: func(c *Config) any { return c.Exclude }},
-		{Name: "token", Env: "REME_TOKEN", Doc: "Secret that a memory service asks of its callers.", Allowed: "a text", Default: "",
-			set: func(c *Config, v any) error { return setSecret(&c.Token, v) }, get: func(c *Config) any { return hidden(c.Token) }},
 		{Name: "listen", Env: "REME_LISTEN", Doc: "Where `reme-hook serve` listens; beyond this machine only with a token.", Allowed: "host:port", Default: "127.0.0.1:2334",
 			set: func(c *Config, v any) error { return setAddress(&c.Listen, v) }, get: func(c *Config) any { return c.Listen }},
 	}
@@ -293,14 +289,6 @@ func setToken(to *string, v any) error {
 	return nil
 }
 
-// hidden stands for a secret.
-func hidden(secret string) string {
-	if secret == "" {
-		return "not set"
-	}
-	return "set"
-}
-
 func setString(to *string, v any) error {
 	s, ok := v.(string)
 	if !ok || strings.TrimSpace(s) == "" {
@@ -310,20 +298,10 @@ func setString(to *string, v any) error {
 	return nil
 }
 
-// setSecret keeps the value out of its errors.
-func setSecret(to *string, v any) error {
-	s, ok := v.(string)
-	if !ok || strings.ContainsFunc(s, unicode.IsControl) {
-		return errors.New("it is not a text of one line")
-	}
-	*to = strings.TrimSpace(s)
-	return nil
-}
-
 // hidden stands for a secret.
 func hidden(secret string) string {
 	if secret == "" {
-		return ""
+		return "(not set)"
 	}
 	return "(hidden)"
 }

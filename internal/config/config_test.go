@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-var defaults = Config{Service: Embedded, Workspace: "/home/u/.reme/workspace", Recall: true, Capture: true, RecallLimit: 5, RecallMaxChars: 4000, RecallTimeout: 1500 * time.Millisecond, CompactionNotes: true, Exclude: []string{}}
+var defaults = Config{Service: Embedded, Workspace: "/home/u/.reme/workspace", Recall: true, Capture: true, RecallLimit: 5, RecallMaxChars: 4000, RecallTimeout: 1500 * time.Millisecond, CompactionNotes: true, Exclude: []string{}, Listen: "127.0.0.1:2334"}
 
 func load(t *testing.T, content string, env map[string]string) (Config, []Problem) {
 	t.Helper()
@@ -25,7 +25,7 @@ func load(t *testing.T, content string, env map[string]string) (Config, []Proble
 	}
 	c, values, problems := Load(file, home, func(k string) string { return env[k] })
 	for _, v := range values {
-		if v.Name == "token" && v.Value != "set" && v.Value != "not set" {
+		if v.Name == "token" && v.Value != "(hidden)" && v.Value != "(not set)" {
 			t.Errorf("the token is shown: %v", v.Value)
 		}
 	}
