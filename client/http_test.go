@@ -207,7 +207,7 @@ func TestLocalhost(t *testing.T) {
 		s.Start()
 		t.Cleanup(s.Close)
 		_, port, _ := net.SplitHostPort(l.Addr().String())
-		for _, host := range []string{"localhost", "localhost.", "0.0.0.0", "[::]", "LOCALHOST"} {
+		for _, host := range []string{"localhost", "localhost.", "0.0.0.0", "[::]", "LOCALHOST", "memory.localhost"} {
 			svc, err := NewHTTP("http://"+host+":"+port, "")
 			if err != nil {
 				t.Fatal(err)

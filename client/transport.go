@@ -66,7 +66,7 @@ func newTransport() *http.Transport {
 func dial(ctx context.Context, network, address string) (net.Conn, error) {
 	d := net.Dialer{Timeout: connectLimit}
 	host, port, err := net.SplitHostPort(address)
-	if err != nil || host != localhost {
+	if err != nil || !isLocalName(host) {
 		return d.DialContext(ctx, network, address)
 	}
 	c, err4 := d.DialContext(ctx, network, net.JoinHostPort("127.0.0.1", port))
@@ -80,7 +80,14 @@ func dial(ctx context.Context, network, address string) (net.Conn, error) {
 	return c, nil
 }
 
-// isLocalhost tells the names of this machine for itself that need no look-up.
+// isLocalName tells the names that always mean this machine, whoever may answer a
+// look-up of them.
+func isLocalName(host string) bool {
+	host = strings.TrimSuffix(strings.ToLower(host), ".")
+	return host == localhost || strings.HasSuffix(host, "."+localhost)
+}
+
+// isLocalhost tells what stands for either address of this machine.
 func isLocalhost(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return host == localhost || host == localhost+"." || err == nil && ip.IsUnspecified()
@@ -107,8 +114,7 @@ type resolver interface {
 
 // isLoopback tells whether a host is this machine.
 func isLoopback(ctx context.Context, host string, names resolver) bool {
-	host = strings.ToLower(host)
-	if isLocalhost(host) || strings.HasSuffix(strings.TrimSuffix(host, "."), "."+localhost) {
+	if isLocalName(host) || isLocalhost(host) {
 		return true
 	}
 	addresses := []netip.Addr{}

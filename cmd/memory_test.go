@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -39,7 +40,8 @@ func setUpMemory(e *testscript.Env) {
 }
 
 // runMemory is "memory start <token>" or "memory stop": a service on loopback, at
-// the URL $SERVICE, with its workspace in $WORK/served. Started again, it is at the
+// the URL $SERVICE and, by a name that Go's own rules send through a proxy,
+// $LOCALNAME, with its workspace in $WORK/served. Started again, it is at the
 // same URL.
 func runMemory(ts *testscript.TestScript, neg bool, args []string) {
 	slot := ts.Value(memoryKey{}).(**scriptMemory)
@@ -67,6 +69,7 @@ func runMemory(ts *testscript.TestScript, neg bool, args []string) {
 		*slot = &scriptMemory{&http.Server{Handler: h}, ws, "http://" + l.Addr().String()}
 		go (*slot).server.Serve(l)
 		ts.Setenv("SERVICE", (*slot).url)
+		ts.Setenv("LOCALNAME", strings.Replace((*slot).url, "127.0.0.1", "memory.localhost", 1))
 		return
 	}
 	ts.Fatalf("usage: memory start <token> | memory stop")

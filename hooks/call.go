@@ -44,6 +44,9 @@ type call struct {
 // same hook has handled.
 var errRepeated = errors.New("handled already")
 
+// errUnmet keeps what was said from a service that nobody has asked yet what it is.
+var errUnmet = errors.New("the service is not known to speak our contract")
+
 // recoverPanic is deferred by every goroutine: a panic would end the process with
 // status 2, which blocks the agent.
 func (c *call) recoverPanic() {
@@ -431,6 +434,9 @@ func (c *call) keep(t spool.Turn) {
 	ctx, cancel := context.WithTimeout(c.ctx, deliverWait)
 	defer cancel()
 	svc, err := c.Service()
+	if err == nil && !c.Link.Load().Known() {
+		err = errUnmet
+	}
 	if err == nil {
 		_, err = svc.Append(ctx, client.AppendRequest{Session: t.Session, Cwd: t.Cwd, Events: t.Events})
 	}
