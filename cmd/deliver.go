@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/agentscope-ai/reme-hook/internal/detach"
+	"github.com/agentscope-ai/reme-hook/workspace"
 )
 
 const (
@@ -36,21 +37,24 @@ func newDeliverCommand(a *app) *cobra.Command {
 
 // deliver hands over all that is due, then writes the notes that wait.
 func (a *app) deliver(ctx context.Context) error {
-	ws, err := a.workspace()
+	m, err := a.memory()
 	if err == nil {
-		defer ws.Close()
+		defer m.Close()
+		err = a.meet(ctx, m)
+	}
+	if err == nil {
 		var ran bool
-		ran, err = a.spool().DeliverAll(ctx, ws)
+		ran, err = a.spool().DeliverAll(ctx, m)
 		if !ran {
 			return err
 		}
 	}
-	if err := a.backoff().Record(err, a.now()); err != nil {
+	if err := a.link().Delivered(err, a.now()); err != nil {
 		return err
 	}
 	if err != nil {
 		a.log().Error("deliver", "err", err)
 		return err
 	}
-	return ws.Drain(ctx)
+	return m.Drain(ctx, workspace.Settled)
 }

@@ -94,7 +94,7 @@ Start with 'reme-hook setup'. Exit status: 0 ok, 1 failed, 2 wrong usage,
 		newSetupCommand(a), newInstallCommand(a), newUninstallCommand(a), newDoctorCommand(a), newStatusCommand(a),
 		newConfigCommand(a), newSpoolCommand(a), newVersionCommand(a),
 		newRecallCommand(a), newRememberCommand(a), newSessionsCommand(a), newShowCommand(a), newIngestCommand(a),
-		newMCPCommand(a), newJobCommand(a), newDeliverCommand(a),
+		newServeCommand(a), newServiceCommand(a), newMCPCommand(a), newJobCommand(a), newDeliverCommand(a),
 	)
 	for _, h := range a.hosts {
 		root.AddCommand(newHostCommand(a, h))

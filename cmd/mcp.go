@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/agentscope-ai/reme-hook/gateway"
+	"github.com/agentscope-ai/reme-hook/internal/remote"
 	"github.com/agentscope-ai/reme-hook/workspace"
 )
 
@@ -28,13 +29,27 @@ configuration. 'reme-hook install <host>' puts it there beside the hooks, with
 
   {"mcpServers": {"reme": {"command": "reme-hook", "args": ["mcp"]}}}
 
-Several may run at once, and beside hooks.`,
+Several may run at once, and beside hooks. With a service at a URL, the tools are
+those of the service.`,
 		Args: args(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if isatty.IsTerminal(a.stdin.Fd()) {
 				return usageError{fmt.Errorf("an agent starts this by itself; see '%s --help'", c.CommandPath())}
 			}
-			return a.withWorkspace(func(ws *workspace.Workspace) error { return a.serveMCP(a.gateway(ws, host)) })
+			if url := a.config.URL(); url != "" {
+				m, err := remote.New(url, a.config.Token)
+				if err != nil {
+					return err
+				}
+				return a.serveMCP(m.Bridge)
+			}
+			return a.withWorkspace(func(ws *workspace.Workspace) error {
+				server, err := a.gateway(ws, host).MCP(a.log())
+				if err != nil {
+					return err
+				}
+				return a.serveMCP(server.Run)
+			})
 		},
 	}
 	host.add(c)
@@ -42,21 +57,17 @@ Several may run at once, and beside hooks.`,
 }
 
 // serveMCP ends without an error when the agent closes stdin or ends the process.
-func (a *app) serveMCP(g *gateway.Gateway) error {
+func (a *app) serveMCP(run func(context.Context, mcp.Transport) error) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // who asks again need not wait for what is being answered
 	defer stop()
 	a.pokeIfDue()
-	log := a.log()
-	server, err := g.MCP(log)
-	if err != nil {
-		return err
-	}
-	if err = server.Run(ctx, gateway.Answering(&mcp.StdioTransport{})); ctx.Err() != nil {
+	err := run(ctx, gateway.Answering(&mcp.StdioTransport{}))
+	if ctx.Err() != nil {
 		return nil
 	}
 	if err != nil {
-		log.Error("mcp ended", "err", err)
+		a.log().Error("mcp ended", "err", err)
 	}
 	return err
 }

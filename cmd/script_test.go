@@ -82,10 +82,12 @@ func TestScripts(t *testing.T) {
 			e.Setenv("TZ", "UTC")
 			e.Setenv("PAYLOADS", payloads)
 			e.Setenv("TEST_NOW", "2026-11-30T09:00:00Z")
+			setUpMemory(e)
 			return os.MkdirAll(home, 0o700)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"now": setClock,
+			"memory": runMemory,
+			"now":    setClock,
 		},
 	})
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/agentscope-ai/reme-hook/spool"
-	"github.com/agentscope-ai/reme-hook/workspace"
 )
 
 func newSpoolCommand(a *app) *cobra.Command {
@@ -104,14 +103,14 @@ func (a *app) runSpoolReplay(ctx context.Context) error {
 			}
 		}
 	}
-	err = a.withWorkspace(func(ws *workspace.Workspace) error {
-		ran, err := s.DeliverAll(ctx, ws)
+	err = a.withMemory(ctx, func(m memory) error {
+		ran, err := s.DeliverAll(ctx, m)
 		if err == nil && !ran {
 			return fmt.Errorf("another delivery is running; 'reme-hook spool list' shows what it leaves")
 		}
 		return err
 	})
-	if rerr := a.backoff().Record(err, a.now()); err == nil {
+	if rerr := a.link().Delivered(err, a.now()); err == nil {
 		err = rerr
 	}
 	after, lerr := s.List()

@@ -38,7 +38,8 @@ import (
 type Gateway struct {
 	ws     *workspace.Workspace
 	links  *workspace.Links
-	jobs   []Job
+	tools  []Job // the only ones that MCP clients are offered
+	jobs   []Job // all
 	caller Caller
 }
 
@@ -50,8 +51,11 @@ type Caller struct {
 
 // New makes a gateway for a caller. The workspace stays the caller's to close.
 func New(ws *workspace.Workspace, caller Caller) *Gateway {
-	return &Gateway{ws: ws, links: ws.Links(), jobs: Jobs(), caller: caller}
+	tools := Tools()
+	return &Gateway{ws: ws, links: ws.Links(), tools: tools, jobs: slices.Concat(tools, Internal()), caller: caller}
 }
+
+func (g *Gateway) isTool(name string) bool { return slices.Contains(names(g.tools), name) }
 
 // Answer is ReMe's envelope.
 type Answer struct {
@@ -96,7 +100,9 @@ func (g *Gateway) Call(ctx context.Context, name string, arguments []byte) (a An
 			err = fmt.Errorf("%s: internal error: %T", name, p)
 		}
 	}()
-	return g.jobs[i].run(ctx, g, arguments)
+	// A model would think that a field which its tool does not know was heeded; an
+	// integration may be newer than we are.
+	return g.jobs[i].run(ctx, g, arguments, g.isTool(name))
 }
 
 // Do does a job as [Gateway.Call] does and makes an envelope of an error too. way

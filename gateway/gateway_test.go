@@ -438,7 +438,7 @@ func TestServiceJobs(t *testing.T) {
 	if a := w.call("health_check", ``); a.Metadata["health"].(map[string]any)["healthy"] != true {
 		t.Errorf("%+v", a)
 	}
-	if a := w.call("help", ``); a.Metadata["job_count"] != len(Jobs()) || !strings.Contains(a.Answer.(string), "`agent_session_append`") {
+	if a := w.call("help", ``); a.Metadata["job_count"] != float64(len(w.jobs)) || !strings.Contains(a.Answer.(string), "`agent_session_append`") {
 		t.Errorf("%+v", a)
 	}
 }

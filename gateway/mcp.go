@@ -28,7 +28,7 @@ func (g *Gateway) MCP(log *slog.Logger) (*mcp.Server, error) {
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
 	})
 	no := false
-	for _, j := range Tools() {
+	for _, j := range g.tools {
 		schema, err := j.Schema()
 		if err != nil {
 			return nil, err

@@ -14,6 +14,7 @@ import (
 
 	"github.com/agentscope-ai/reme-hook/client"
 	"github.com/agentscope-ai/reme-hook/internal/config"
+	"github.com/agentscope-ai/reme-hook/internal/link"
 	"github.com/agentscope-ai/reme-hook/spool"
 	"github.com/agentscope-ai/reme-hook/state"
 )
@@ -26,12 +27,12 @@ const BypassEnv = "REME_HOOK_BYPASS"
 
 // Runner runs the pipeline. Everything it touches is injected.
 type Runner struct {
-	Now     func() time.Time
-	Getenv  func(string) string
-	Config  config.Config
-	State   state.Store
-	Spool   spool.Spool
-	Backoff spool.BackoffFile
+	Now    func() time.Time
+	Getenv func(string) string
+	Config config.Config
+	State  state.Store
+	Spool  spool.Spool
+	Link   link.File
 	// Service opens the service on first use.
 	Service func() (client.Service, error)
 	// Poke starts the detached deliverer, if it is not running.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/agentscope-ai/reme-hook/client"
 	"github.com/agentscope-ai/reme-hook/internal/config"
+	"github.com/agentscope-ai/reme-hook/internal/link"
 	"github.com/agentscope-ai/reme-hook/spool"
 	"github.com/agentscope-ai/reme-hook/state"
 )
@@ -105,7 +106,7 @@ func newWorld(t *testing.T) *world {
 		Config:  config.Config{Workspace: filepath.Join(dir, "workspace"), Recall: true, Capture: true, RecallLimit: 5, RecallMaxChars: 4000, RecallTimeout: time.Second, CompactionNotes: true},
 		State:   state.Store{Dir: filepath.Join(dir, "state"), Now: now},
 		Spool:   spool.Spool{Dir: filepath.Join(dir, "spool"), Now: now},
-		Backoff: spool.BackoffFile(filepath.Join(dir, "service.json")),
+		Link:    link.File{Path: filepath.Join(dir, "service.json")},
 		Service: func() (client.Service, error) { return w.svc, nil },
 		Poke:    func() { w.poked.Add(1) },
 		Log:     slog.New(slog.NewTextHandler(&w.log, nil)),
@@ -497,7 +498,7 @@ func TestServiceFails(t *testing.T) {
 	if w.pending() != 4 {
 		t.Error("the turns are not in the spool")
 	}
-	if b := w.Backoff.Load(); b.Failures < 1 || b.Class != "retryable" {
+	if b := w.Link.Load().Delivery; b.Failures < 1 || b.Class != "retryable" {
 		t.Errorf("noted %+v", b)
 	}
 	w.svc.fail = nil
@@ -506,7 +507,7 @@ func TestServiceFails(t *testing.T) {
 	w.hook("stop", "text", "third answer", "turn", "t3")
 	w.expect("t1:user first question", "t1:assistant first answer", "t2:user second question", "t2:assistant second answer",
 		"t3:user third question", "t3:assistant third answer")
-	if b := w.Backoff.Load(); b.Failures != 0 {
+	if b := w.Link.Load().Delivery; b.Failures != 0 {
 		t.Errorf("noted %+v", b)
 	}
 }
@@ -516,6 +517,13 @@ func TestPermanentErrorGoesToQuarantine(t *testing.T) {
 	w := newWorld(t)
 	w.svc.fail = &client.Error{Class: client.Permanent, Reason: "refused"}
 	w.hook("stop", "text", "bad")
+	// A hook leaves it to the deliverer, which knows what the service is.
+	if w.poked.Load() != 1 || w.pending() != 1 {
+		t.Errorf("poked %d times, %d records wait", w.poked.Load(), w.pending())
+	}
+	if _, err := w.Spool.DeliverAll(t.Context(), w.svc); err != nil {
+		t.Fatal(err)
+	}
 	w.svc.fail = nil
 	w.hook("stop", "text", "good", "turn", "t2")
 	w.expect("t2:assistant good")

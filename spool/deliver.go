@@ -44,15 +44,21 @@ func (s Spool) Deliver(ctx context.Context, key client.SessionKey, svc client.Se
 	}
 }
 
-// maxBatch bounds what is sent at once, in records.
-const maxBatch = 64
+// What is sent at once, at most; a single record may have more bytes.
+const (
+	maxBatch      = 64 // records
+	maxBatchBytes = 4 << 20
+)
 
 // batch takes from the beginning of records what can be sent at once: messages
 // from one folder. Notes and what cannot be read go alone.
 func batch(records []record) []record {
 	alone := func(r record) bool { return r.err != nil || r.Note != nil }
-	n := 1
+	n, bytes := 1, records[0].size()
 	for n < min(len(records), maxBatch) && !alone(records[0]) && !alone(records[n]) && records[n].Cwd == records[0].Cwd {
+		if bytes += records[n].size(); bytes > maxBatchBytes {
+			break
+		}
 		n++
 	}
 	return records[:n]

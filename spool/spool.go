@@ -86,13 +86,15 @@ func (s Spool) quarantine(key client.SessionKey) string {
 // Put makes a record durable. Version and UpdatedAt are filled in.
 func (s Spool) Put(t Turn) error {
 	dir := s.pending(t.Key())
-	names, err := names(dir)
-	if err != nil {
-		return err
-	}
 	number := 1
-	if len(names) > 0 {
-		number = numberOf(names[len(names)-1]) + 1
+	for _, dir := range []string{dir, s.quarantine(t.Key())} { // what was refused comes before, if it is released
+		names, err := names(dir)
+		if err != nil {
+			return err
+		}
+		if len(names) > 0 {
+			number = max(number, numberOf(names[len(names)-1])+1)
+		}
 	}
 	t.UpdatedAt = s.Now()
 	return write(filepath.Join(dir, newName(number)), t)
@@ -171,6 +173,15 @@ type record struct {
 	err  error
 }
 
+// size is the length of the record's messages, in bytes.
+func (r record) size() int {
+	n := 0
+	for _, e := range r.Events {
+		n += len(e.Content)
+	}
+	return n
+}
+
 // load reads the pending records of a session, oldest first.
 func (s Spool) load(key client.SessionKey) ([]record, error) { return load(s.pending(key)) }
 
@@ -238,7 +249,7 @@ func write(path string, t Turn) error {
 		return err
 	}
 	crash.Point("put.begin")
-	for try := 1; ; try++ {
+	for attempt := 1; ; attempt++ {
 		dir := filepath.Dir(path)
 		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 			if err := durable.MkdirAll(dir); err != nil {
@@ -249,8 +260,8 @@ func write(path string, t Turn) error {
 			}
 		}
 		err := durable.WriteFile(path, append(data, '\n'))
-		if err != nil && try < writeTries {
-			continue // a deliverer may have removed the empty folder, and another hook made it again
+		if _, gone := os.Stat(dir); err != nil && (errors.Is(gone, fs.ErrNotExist) || attempt < 3) {
+			continue // a deliverer has just removed the empty folder, or, by another clock, the temporary file
 		}
 		crash.Point("put.written")
 		return err

@@ -3,7 +3,6 @@ package spool
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -299,32 +298,6 @@ func TestFilesOfOthersStay(t *testing.T) {
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) != 2 {
 		t.Errorf("left: %v, %v", entries, err)
-	}
-}
-
-func TestBackoff(t *testing.T) {
-	t.Parallel()
-	f := BackoffFile(filepath.Join(t.TempDir(), "service.json"))
-	var last time.Duration
-	for range 12 {
-		if err := f.Record(errors.New("down"), start); err != nil {
-			t.Fatal(err)
-		}
-		b := f.Load()
-		wait := b.NotBefore.Sub(start)
-		if wait < firstWait || wait > longestWait*5/4 || wait < last*4/5 {
-			t.Errorf("wait of %v after %v", wait, last)
-		}
-		last = wait
-		if !b.Waiting(start) || b.Waiting(start.Add(wait)) || b.Waiting(start.Add(-365*24*time.Hour)) {
-			t.Errorf("waiting at the wrong times, %+v", b)
-		}
-	}
-	if err := f.Record(nil, start); err != nil {
-		t.Fatal(err)
-	}
-	if b := f.Load(); b != (Backoff{}) {
-		t.Errorf("after a success: %+v", b)
 	}
 }
 

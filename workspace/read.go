@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/agentscope-ai/reme-hook/client"
+	"github.com/agentscope-ai/reme-hook/internal/harmless"
 )
 
 // maxReadText bounds what Read returns, in bytes.
@@ -115,7 +116,7 @@ func (w *Workspace) ReadPage(ctx context.Context, name string, start, end, max i
 	if err = errors.Join(err, ctx.Err()); err != nil {
 		return Page{}, err
 	}
-	p.Text = strings.TrimRight(clean(strings.ToValidUTF8(b.String(), "\uFFFD")), "\n")
+	p.Text = strings.TrimRight(harmless.Text(strings.ToValidUTF8(b.String(), "\uFFFD")), "\n")
 	return p, nil
 }
 

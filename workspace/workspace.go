@@ -45,6 +45,9 @@ const (
 	privateDir = "metadata/reme-hook"
 )
 
+// ServiceName is what Info names this service.
+const ServiceName = "reme-hook workspace"
+
 // Options are what a workspace takes from outside. The zero value is right for
 // all but tests.
 type Options struct {
@@ -61,6 +64,10 @@ type Workspace struct {
 	loc   *time.Location
 	info  client.Info
 	locks durable.Stripes // one per session
+
+	// extract makes of a session, which is locked, what is to last of it. It is done
+	// again after a crash, and with each turn that comes.
+	extract func(ctx context.Context, dialogPath string) error
 
 	mu     sync.Mutex // guards what follows
 	disk   *index
@@ -82,10 +89,11 @@ func Open(dir string, opts Options) (*Workspace, error) {
 	if w.now == nil {
 		w.now = time.Now
 	}
-	w.info = client.Info{Name: "reme-hook workspace", Version: cmp.Or(opts.Version, "dev"), APIVersion: client.APIVersion}
+	w.info = client.Info{Name: ServiceName, Version: cmp.Or(opts.Version, "dev"), APIVersion: client.APIVersion}
 	if w.loc == nil {
 		w.loc = time.Local
 	}
+	w.extract = w.writeNotes
 	w.locks = durable.Stripes(w.abs(privateDir + "/locks"))
 	return w, nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/agentscope-ai/reme-hook/client"
 	"github.com/agentscope-ai/reme-hook/hooks"
 	"github.com/agentscope-ai/reme-hook/internal/config"
+	"github.com/agentscope-ai/reme-hook/internal/link"
 	"github.com/agentscope-ai/reme-hook/spool"
 	"github.com/agentscope-ai/reme-hook/state"
 )
@@ -57,7 +58,7 @@ func TestFastStops(t *testing.T) {
 		Config:  config.Config{Workspace: filepath.Join(dir, "workspace"), Recall: true, Capture: true, RecallLimit: 5, RecallMaxChars: 4000, RecallTimeout: time.Second},
 		State:   state.Store{Dir: filepath.Join(dir, "state"), Now: time.Now},
 		Spool:   spool.Spool{Dir: filepath.Join(dir, "spool"), Now: time.Now},
-		Backoff: spool.BackoffFile(filepath.Join(dir, "service.json")),
+		Link:    link.File{Path: filepath.Join(dir, "service.json")},
 		Service: func() (client.Service, error) { return m, nil },
 		Poke:    func() {},
 		Log:     slog.New(slog.NewTextHandler(&log, nil)),

@@ -4,6 +4,8 @@ package contract
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 )
 
@@ -23,6 +25,24 @@ func TestPairs(t *testing.T) {
 	all := []Host{w.codex, w.claude, w.with("kimi"), w.with("dsh"), w.with("hermes")}
 	w.must("setup", "--yes")
 	noteBudgets(w)
+	w.pairs(all)
+}
+
+// TestPairsServed is the same with a memory that another process keeps at a URL.
+func TestPairsServed(t *testing.T) {
+	w := newWorld(t)
+	w.serve()
+	all := []Host{w.codex, w.claude, w.with("kimi")}
+	w.must("install", "codex", "claude-code", "kimi", "--trust")
+	w.must("status") // it has been met
+	w.pairs(all)
+	if _, err := os.Stat(filepath.Join(w.home, ".reme", "workspace")); !os.IsNotExist(err) {
+		t.Errorf("there is a workspace beside the service: %v", err)
+	}
+}
+
+func (w *world) pairs(all []Host) {
+	t := w.T
 	for _, h := range all {
 		r := w.run(h, Turn{Prompt: facts[h.Name()][0]}, Step{Text: "Noted."})
 		if r.Code != 0 {

@@ -72,6 +72,7 @@ func missing() string {
 type world struct {
 	*testing.T
 	home, project string
+	workspace     string // where the memory is
 	codex         *Codex
 	claude        *Claude
 }
@@ -137,7 +138,7 @@ func newBare(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { noteCapabilities(t, home) })
-	w := &world{T: t, home: home, project: filepath.Join(home, "src", "project")}
+	w := &world{T: t, home: home, project: filepath.Join(home, "src", "project"), workspace: filepath.Join(home, ".reme", "workspace")}
 	for _, dir := range []string{"bin", "tmp", "src/project"} {
 		if err := os.MkdirAll(filepath.Join(home, dir), 0o755); err != nil {
 			t.Fatal(err)
@@ -161,6 +162,43 @@ func newWired(t *testing.T) *world {
 	w := newWorld(t)
 	w.must("install", "codex", "claude-code", "--trust")
 	return w
+}
+
+// serve has another process keep the memory, at a URL and with a token, and configures the product so.
+func (w *world) serve() {
+	w.Helper()
+	const token = "s3same-0123"
+	home := filepath.Join(w.home, "server")
+	w.workspace = filepath.Join(home, ".reme", "workspace")
+	c := exec.Command(binary, "serve", "--listen", "127.0.0.1:0")
+	c.Env = []string{"HOME=" + home, "REME_TOKEN=" + token}
+	c.Stderr = os.Stderr
+	out, err := c.StdoutPipe()
+	if err != nil {
+		w.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(func() {
+		if err := c.Process.Signal(os.Interrupt); err != nil {
+			w.Error(err)
+		}
+		if err := c.Wait(); err != nil {
+			w.Errorf("serve ended with %v", err)
+		}
+	})
+	line, err := bufio.NewReader(out).ReadString('\n')
+	_, port, ok := strings.Cut(line, "http://127.0.0.1:")
+	if err != nil || !ok {
+		w.Fatalf("serve said %q, %v", line, err)
+	}
+	port, _, _ = strings.Cut(port, " ")
+	if err := os.MkdirAll(filepath.Join(w.home, ".reme", "integrations"), 0o700); err != nil {
+		w.Fatal(err)
+	}
+	w.put(".config/reme/token", token+"\n", 0o600)
+	w.put(".reme/integrations/config.toml", "service = \"http://localhost.:"+port+"\"\ntoken = \"${file:~/.config/reme/token}\"\n", 0o600)
 }
 
 func (w *world) path() string { return w.home + "/bin:/usr/local/bin:/usr/bin:/bin" }
@@ -286,7 +324,7 @@ func (w *world) dialog(h Host, session string, want ...string) {
 // rows reads all that was captured of a host.
 func (w *world) rows(h Host) []row {
 	w.Helper()
-	files, err := filepath.Glob(filepath.Join(w.home, ".reme/workspace/session/dialog", h.Name(), "*.jsonl"))
+	files, err := filepath.Glob(filepath.Join(w.workspace, "session/dialog", h.Name(), "*.jsonl"))
 	if err != nil {
 		w.Fatal(err)
 	}

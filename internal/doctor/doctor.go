@@ -6,15 +6,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/agentscope-ai/reme-hook/client"
 	"github.com/agentscope-ai/reme-hook/hooks"
 	"github.com/agentscope-ai/reme-hook/install"
 	"github.com/agentscope-ai/reme-hook/internal/config"
+	"github.com/agentscope-ai/reme-hook/internal/link"
 	"github.com/agentscope-ai/reme-hook/spool"
 	"github.com/agentscope-ai/reme-hook/state"
 	"github.com/agentscope-ai/reme-hook/workspace"
@@ -47,15 +50,23 @@ type Host struct {
 
 // Doctor holds what is examined.
 type Doctor struct {
-	Now       func() time.Time
-	Env       install.Env
-	Options   install.Options
-	Config    []config.Problem
-	Workspace func() (*workspace.Workspace, error)
-	Spool     spool.Spool
-	State     state.Store
-	Backoff   spool.BackoffFile
-	Program   string // the running one
+	Now     func() time.Time
+	Env     install.Env
+	Options install.Options
+	Config  []config.Problem
+	// Memory opens the service, which is known to be one if there is no error.
+	Memory  func(context.Context) (Memory, error)
+	Spool   spool.Spool
+	State   state.Store
+	Link    link.File
+	Recall  time.Duration // what a prompt waits for memories
+	Program string        // the running one
+}
+
+// Memory is a service as doctor looks at it.
+type Memory interface {
+	client.Service
+	Stats(context.Context) (workspace.Stats, error)
 }
 
 // Healthy tells whether no finding asks the user for anything.
@@ -86,19 +97,50 @@ func (d Doctor) configuration() []Finding {
 }
 
 func (d Doctor) memory(ctx context.Context) []Finding {
-	ws, err := d.Workspace()
-	if err != nil {
-		return []Finding{{serviceArea, Problem, "the workspace cannot be opened: " + err.Error(), "make its folder writable, or name another one: `reme-hook config show`"}}
+	url := d.Link.URL
+	problem := func(what string, err error) []Finding {
+		do := "make the workspace's folder usable, or name another one: `reme-hook config show`"
+		if url != "" {
+			do = "start it (`reme-hook serve` there), or correct the key service; until then turns wait in the spool"
+		}
+		if client.ClassOf(err) == client.Configuration {
+			do = "do what it says (`reme-hook config show` tells what is in force); until then turns wait in the spool"
+		}
+		return []Finding{{serviceArea, Problem, what + ": " + err.Error(), do}}
 	}
-	st, err := ws.Stats(ctx)
+	m, err := d.Memory(ctx)
 	if err != nil {
-		return []Finding{{serviceArea, Problem, "the workspace cannot be read: " + err.Error(), "make its folder readable, or name another one: `reme-hook config show`"}}
+		return problem("the memory cannot be used", err)
 	}
-	out := []Finding{{serviceArea, OK, fmt.Sprintf("embedded workspace: %s in %s, %s", count(st.Turns, "turn"), count(st.Sessions, "session"), count(st.Notes, "note")), ""}}
+	st, err := m.Stats(ctx)
+	if err != nil {
+		return problem("the memory cannot be read", err)
+	}
+	where := "embedded workspace"
+	if p := d.Link.Load().Probe; p != nil {
+		where = fmt.Sprintf("%s, %s %s", url, p.Name, p.Version)
+	}
+	out := []Finding{{serviceArea, OK, fmt.Sprintf("%s: %s in %s, %s", where, count(st.Turns, "turn"), count(st.Sessions, "session"), count(st.Notes, "note")), ""}}
 	if st.Index == workspace.IndexUnavailable {
 		out = append(out, Finding{serviceArea, Problem, "the search index is unavailable: " + st.Why, "turns are kept all the same; make the workspace's metadata folder writable"})
 	}
+	if url != "" {
+		out = append(out, d.recall(ctx, m)...)
+	}
 	return out
+}
+
+// recall asks a service at a URL as a prompt does.
+func (d Doctor) recall(ctx context.Context, m Memory) []Finding {
+	ctx, cancel := context.WithTimeout(ctx, d.Recall)
+	defer cancel()
+	if _, err := m.Recall(ctx, client.RecallRequest{Query: "doctor", Limit: 1}); err != nil {
+		return []Finding{{serviceArea, Problem, fmt.Sprintf("a recall fails within %s: %v", d.Recall, err), "if it is only slow: a longer recall_timeout; prompts do without memories meanwhile"}}
+	}
+	if u, err := url.Parse(d.Link.URL); err == nil && u.Scheme == "http" && !client.IsLocal(ctx, u.Hostname()) {
+		return []Finding{{serviceArea, Note, "what is said goes to " + u.Host + " unencrypted", "use https:// unless the network between is yours"}}
+	}
+	return nil
 }
 
 func (d Doctor) backlog() []Finding {
@@ -109,7 +151,7 @@ func (d Doctor) backlog() []Finding {
 	states := spool.Count(entries)
 	due, quarantined := states[spool.Pending], states[spool.Quarantined]
 	var out []Finding
-	b := d.Backoff.Load()
+	b := d.Link.Load().Delivery
 	if b.Failures > 0 {
 		out = append(out, Finding{serviceArea, Problem, fmt.Sprintf("delivery failed, %s in a row (%s): %s", count(b.Failures, "time"), b.Class, b.Reason), "mend the cause, then `reme-hook spool replay`"})
 	}
