@@ -83,6 +83,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("PAYLOADS", payloads)
 			e.Setenv("TEST_NOW", "2026-11-30T09:00:00Z")
 			setUpMemory(e)
+			e.Setenv("REME_UPSTREAM", "off") // whatever listens on this machine is not for the scripts
 			return os.MkdirAll(home, 0o700)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
