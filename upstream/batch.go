@@ -20,6 +20,8 @@ const (
 	maxBody    = 64 << 10 // bytes of JSON
 	maxMessage = 32 << 10 // bytes of the text of a message
 	cutMark    = "\n[… cut …]\n"
+	// rowTime sorts as text the way it does in time: ReMe sorts messages so.
+	rowTime = "2006-01-02T15:04:05.000000-07:00"
 )
 
 // request is the body of auto_memory.
@@ -141,7 +143,7 @@ func (c *cutter) dayOf(t time.Time) string {
 // add takes a message, or reports that the batch is full.
 func (c *cutter) add(m workspace.Message) (ok bool) {
 	out := message{
-		ID: messageID(m.Session, m.ID), Role: m.Role, Name: m.Role, Content: shortened(m.Content), CreatedAt: m.CreatedAt.UTC().Format(time.RFC3339Nano),
+		ID: messageID(m.Session, m.ID), Role: m.Role, Name: m.Role, Content: shortened(m.Content), CreatedAt: m.CreatedAt.UTC().Format(rowTime),
 		Metadata: metadata{m.Session.Host, m.Session.Scope, m.Session.ID, m.Turn, m.Cwd},
 	}
 	size := len(encode(out)) + 1

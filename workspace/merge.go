@@ -61,6 +61,9 @@ func (r *recall) merge(passages []reme.Passage) {
 	}
 	var more []*hit
 	for _, p := range passages {
+		if isDayIndex(p.Path) {
+			continue
+		}
 		h := &hit{
 			path: elsewhereDir + p.Path, kind: note, turn: strconv.Itoa(p.Start),
 			doc: docText{parts: []docPart{{text: strings.TrimSpace(harmless.Text(cutBytes(strings.ToValidUTF8(p.Text, "\uFFFD"), maxIndexed)))}}, first: p.Start, last: p.End},
