@@ -17,6 +17,8 @@ import (
 var update = flag.Bool("update", false, "write what the scripts printed into their golden files")
 
 func TestMain(m *testing.M) {
+	// Whatever listens on this machine is not for the tests.
+	os.Setenv("REME_UPSTREAM", "off")
 	testscript.Main(m, map[string]func(){
 		"reme-hook": func() {
 			if at := os.Getenv(crashEnv); at != "" {
