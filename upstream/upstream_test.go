@@ -4,141 +4,30 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/agentscope-ai/reme-hook/client"
 	"github.com/agentscope-ai/reme-hook/client/reme"
+	"github.com/agentscope-ai/reme-hook/client/reme/remetest"
 	"github.com/agentscope-ai/reme-hook/workspace"
 )
-
-// fake is a ReMe. Its fields may be changed while it runs, under its lock.
-type fake struct {
-	*httptest.Server
-	mu       sync.Mutex
-	version  string
-	folder   string
-	down     bool     // it breaks connections
-	answers  []string // of the next extractions; then it makes notes
-	requests []string // bodies of auto_memory
-	searches int
-	found    []map[string]any
-	inFlight map[string]int
-	most     map[string]int // extractions at once, by session and "" for all
-	gate     chan struct{}  // if set, an extraction waits for it
-}
-
-func newFake(t *testing.T) *fake {
-	f := &fake{version: "0.4.2.0", folder: "/somewhere", inFlight: map[string]int{}, most: map[string]int{}}
-	f.Server = httptest.NewServer(f)
-	t.Cleanup(f.Close)
-	return f
-}
-
-// ServeHTTP implements http.Handler.
-func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		return
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.down {
-		panic(http.ErrAbortHandler)
-	}
-	say := func(answer string, success bool, metadata any) {
-		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(map[string]any{"answer": answer, "success": success, "metadata": metadata})
-	}
-	switch r.URL.Path {
-	case "/version":
-		say(f.version, true, map[string]any{"version": f.version})
-	case "/help":
-		say("`auto_memory`", true, nil)
-	case "/app_config":
-		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(map[string]any{"answer": map[string]any{"workspace_dir": f.folder, "timezone": "UTC"}, "success": true})
-	case "/search":
-		f.searches++
-		say("", true, map[string]any{"results": f.found})
-	case "/read":
-		say("the note", true, nil)
-	case "/auto_memory":
-		f.extract(body, say)
-	default:
-		w.WriteHeader(http.StatusMethodNotAllowed)
-	}
-}
-
-func (f *fake) extract(body []byte, say func(string, bool, any)) {
-	var req request
-	if err := json.Unmarshal(body, &req); err != nil {
-		panic(err)
-	}
-	f.requests = append(f.requests, string(body))
-	for _, who := range []string{req.SessionID, ""} {
-		f.inFlight[who]++
-		f.most[who] = max(f.most[who], f.inFlight[who])
-	}
-	if gate := f.gate; gate != nil {
-		f.mu.Unlock()
-		<-gate
-		f.mu.Lock()
-	}
-	f.inFlight[req.SessionID]--
-	f.inFlight[""]--
-	if len(f.answers) > 0 {
-		answer := f.answers[0]
-		f.answers = f.answers[1:]
-		switch answer {
-		case "":
-		case "broken":
-			panic(http.ErrAbortHandler)
-		case "nothing":
-			say("Nothing.", true, map[string]any{"path": nil})
-			return
-		default:
-			say(answer, false, nil)
-			return
-		}
-	}
-	say("Created.", true, map[string]any{"path": "daily/" + req.Date + "/" + req.SessionID + ".md"})
-}
-
-func (f *fake) set(change func()) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	change()
-}
-
-// took returns the bodies of the extractions since the last call.
-func (f *fake) took() []string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	out := f.requests
-	f.requests = nil
-	return out
-}
 
 // world is a workspace and an upstream, with a clock that stands still.
 type world struct {
 	*testing.T
 	*Upstream
-	fake *fake
+	fake *remetest.Server
 	ws   *workspace.Workspace
 	now  time.Time
 }
 
 func newWorld(t *testing.T) *world {
-	w := &world{T: t, fake: newFake(t), now: time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC)}
+	w := &world{T: t, fake: remetest.New(t), now: time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC)}
 	dir := t.TempDir()
 	w.Upstream = New(filepath.Join(dir, "upstream"), filepath.Join(dir, "workspace"), func() time.Time { return w.now })
 	w.Use(w.fake.URL, os.Getenv)
@@ -199,7 +88,7 @@ func (w *world) forward() []request {
 func (w *world) sent() []request {
 	w.Helper()
 	var out []request
-	for _, body := range w.fake.took() {
+	for _, body := range w.fake.Took() {
 		var r request
 		if err := json.Unmarshal([]byte(body), &r); err != nil {
 			w.Fatal(err)
@@ -242,7 +131,7 @@ func TestRequest(t *testing.T) {
 		t.Fatal(err)
 	}
 	id := `codex-` // + 32 hex digits
-	got := w.fake.took()
+	got := w.fake.Took()
 	var r request
 	if len(got) != 1 || json.Unmarshal([]byte(got[0]), &r) != nil {
 		t.Fatalf("%q", got)
@@ -348,13 +237,13 @@ func TestOutcomes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := met(t)
-			w.fake.answers = c.answers
+			w.fake.Answers = c.answers
 			w.say("s", "t1", "question", "answer")
 			w.flush("s", client.SessionEnd)
 			var bodies []string
 			for try := 1; ; try++ {
 				_ = w.Forward(t.Context(), w.ws, Options{})
-				bodies = append(bodies, w.fake.took()...)
+				bodies = append(bodies, w.fake.Took()...)
 				st := w.status()
 				if st.Waiting[c.waiting] == 0 {
 					break
@@ -367,7 +256,7 @@ func TestOutcomes(t *testing.T) {
 				}
 				before := len(bodies)
 				_ = w.Forward(t.Context(), w.ws, Options{})
-				if n := len(w.fake.took()); n > 0 {
+				if n := len(w.fake.Took()); n > 0 {
 					t.Errorf("after %d tries it is not left in peace", before)
 				}
 				w.now = w.now.Add(20 * time.Minute)
@@ -406,7 +295,7 @@ func TestOthersGoOn(t *testing.T) {
 		w.say(s, "t", "of "+s, "x")
 		w.flush(s, client.SessionEnd)
 	}
-	w.fake.answers = []string{"KeyError: 'x'"}
+	w.fake.Answers = []string{"KeyError: 'x'"}
 	if got := w.forward(); len(got) != 3 {
 		t.Errorf("%d requests, want all three", len(got))
 	}
@@ -415,17 +304,17 @@ func TestOthersGoOn(t *testing.T) {
 		w.say(s, "t", "of "+s, "x")
 		w.flush(s, client.SessionEnd)
 	}
-	w.fake.set(func() { w.fake.answers = slices.Repeat([]string{"RateLimitError: x"}, 9) })
+	w.fake.Change(func() { w.fake.Answers = slices.Repeat([]string{"RateLimitError: x"}, 9) })
 	if got := w.forward(); len(got) < 1 || len(got) > workers {
 		t.Errorf("%d requests to a model that is away", len(got))
 	}
-	w.fake.set(func() { w.fake.answers = nil })
+	w.fake.Change(func() { w.fake.Answers = nil })
 	w.now = w.now.Add(time.Hour)
 	if got := w.forward(); len(got) < 4 {
 		t.Errorf("%d requests after the repair", len(got))
 	}
-	if w.fake.most[""] > workers {
-		t.Errorf("%d extractions at once", w.fake.most[""])
+	if w.fake.Most[""] > workers {
+		t.Errorf("%d extractions at once", w.fake.Most[""])
 	}
 }
 
@@ -461,21 +350,21 @@ func TestOneProcess(t *testing.T) {
 		w.say("r", fmt.Sprint(i), "q", "a")
 		w.say("o", fmt.Sprint(i), "q", "a")
 	}
-	w.fake.gate = make(chan struct{})
+	w.fake.Gate = make(chan struct{})
 	done := make(chan error)
 	go func() { done <- w.Forward(t.Context(), w.ws, Options{All: true}) }()
-	w.fake.gate <- struct{}{} // one has begun
+	w.fake.Gate <- struct{}{} // one has begun
 	if err := w.Forward(t.Context(), w.ws, Options{}); !errors.Is(err, ErrBusy) {
 		t.Errorf("%v", err)
 	}
-	close(w.fake.gate)
+	close(w.fake.Gate)
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
 	if got := w.sent(); len(got) != 9 {
 		t.Errorf("%d requests", len(got))
 	}
-	for who, n := range w.fake.most {
+	for who, n := range w.fake.Most {
 		if who != "" && n > 1 || n > workers {
 			t.Errorf("%s: %d at once", who, n)
 		}
@@ -488,13 +377,13 @@ func TestOneProcess(t *testing.T) {
 func TestOldRelease(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.fake.version = "0.4.1.13"
+	w.fake.Version = "0.4.1.13"
 	if _, err := w.Probe(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	w.say("s", "t1", "question", "answer")
 	w.flush("s", client.SessionEnd)
-	w.fake.answers = []string{"broken"}
+	w.fake.Answers = []string{"broken"}
 	wantTexts(t, w.forward(), "question answer")
 	w.now = w.now.Add(unknownWait - time.Second)
 	wantTexts(t, w.forward())
@@ -506,7 +395,7 @@ func TestOldRelease(t *testing.T) {
 	// An answer leaves no doubt.
 	w.say("s", "t2", "more", "answer")
 	w.flush("s", client.SessionEnd)
-	w.fake.set(func() { w.fake.answers = []string{"RateLimitError: x"} })
+	w.fake.Change(func() { w.fake.Answers = []string{"RateLimitError: x"} })
 	wantTexts(t, w.forward(), "more answer")
 	w.now = w.now.Add(time.Minute)
 	wantTexts(t, w.forward(), "more answer")
@@ -582,12 +471,12 @@ func TestOff(t *testing.T) {
 func TestSearch(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.fake.found = []map[string]any{{"path": "daily/2026-11-29/a.md", "start_line": 3, "end_line": 4, "text": "x"}}
+	w.fake.Found = []map[string]any{{"path": "daily/2026-11-29/a.md", "start_line": 3, "end_line": 4, "text": "x"}}
 	ask := func(want int) {
 		t.Helper()
-		before := w.fake.searches
+		before := w.fake.Searches
 		got := w.Search(t.Context(), "query", 5)
-		if asked := w.fake.searches - before; asked != want || len(got) != want {
+		if asked := w.fake.Searches - before; asked != want || len(got) != want {
 			t.Errorf("asked %d times, %d passages; want %d", asked, len(got), want)
 		}
 	}
@@ -596,9 +485,9 @@ func TestSearch(t *testing.T) {
 		t.Fatal(err)
 	}
 	ask(1)
-	w.fake.set(func() { w.fake.down = true })
+	w.fake.Change(func() { w.fake.Down = true })
 	ask(0)
-	w.fake.set(func() { w.fake.down = false })
+	w.fake.Change(func() { w.fake.Down = false })
 	ask(0)
 	if !w.Due() {
 		t.Error("nobody looks after it")
@@ -607,7 +496,7 @@ func TestSearch(t *testing.T) {
 	ask(1)
 	w.now = w.now.Add(knownFor)
 	ask(0)
-	w.fake.folder = w.Workspace
+	w.fake.Folder = w.Workspace
 	if err := os.MkdirAll(w.Workspace, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -621,7 +510,7 @@ func TestSearch(t *testing.T) {
 func TestStranger(t *testing.T) {
 	t.Parallel()
 	w := met(t)
-	w.fake.version = ""
+	w.fake.Version = ""
 	w.now = w.now.Add(knownFor)
 	w.say("s", "t1", "question", "answer")
 	w.flush("s", client.SessionEnd)
@@ -629,7 +518,7 @@ func TestStranger(t *testing.T) {
 	if st := w.status(); st.Server.Kind != reme.Foreign || st.Since == nil {
 		t.Errorf("%+v", st)
 	}
-	w.fake.set(func() { w.fake.version = "0.4.2.0" })
+	w.fake.Change(func() { w.fake.Version = "0.4.2.0" })
 	w.now = w.now.Add(askAgain)
 	wantTexts(t, w.forward(), "question answer")
 }
