@@ -169,7 +169,7 @@ func (a *app) runUpstreamReplay(ctx context.Context, all bool) error {
 	}
 	return a.withWorkspace(func(ws *workspace.Workspace) error {
 		for {
-			ready, left, err := a.upstream.Release(all)
+			ready, left, err := a.upstream.Release(ctx, busyWait, all)
 			if err != nil {
 				return err
 			}
@@ -189,8 +189,13 @@ func (a *app) noUpstream(k upstream.Known) error {
 	return fmt.Errorf("no ReMe at %s: %s", a.upstream.URL, k.Why)
 }
 
+// busyWait is how long a command waits for a deliverer that forwards: many have
+// nothing to do and end at once.
+const busyWait = 5 * time.Second
+
 // forwardNow forwards on the user's time, and tells how it goes.
 func (a *app) forwardNow(ctx context.Context, ws *workspace.Workspace, o upstream.Options) error {
+	o.Wait = busyWait
 	o.Each = func(turns int, outcome string) { fmt.Fprintf(a.stdout, "%d turns: %s\n", turns, outcome) }
 	err := a.upstream.Forward(ctx, ws, o)
 	if err != nil {

@@ -125,6 +125,8 @@ type Options struct {
 	Since    time.Time
 	// AtOnce does not wait for a back-off.
 	AtOnce bool
+	// Wait is how long to wait for another process that forwards.
+	Wait time.Duration
 	// Begin bounds the time in which calls are begun; 0 means no bound.
 	Begin time.Duration
 	// Each is called after each request with what was sent and what is to be said
@@ -156,12 +158,9 @@ func (u *Upstream) Forward(ctx context.Context, ws *workspace.Workspace, o Optio
 	if u.URL == "" {
 		return u.tidy()
 	}
-	unlock, ok, err := durable.TryLock(u.file("forward.lock"))
+	unlock, err := u.lock(ctx, o.Wait)
 	if err != nil {
 		return err
-	}
-	if !ok {
-		return ErrBusy
 	}
 	defer unlock()
 	k, err := u.current(ctx)
@@ -191,6 +190,21 @@ func (u *Upstream) Forward(ctx context.Context, ws *workspace.Workspace, o Optio
 		return errors.Join(err, u.note(forwarding, err))
 	}
 	return err
+}
+
+// lock makes this process the one that forwards.
+func (u *Upstream) lock(ctx context.Context, wait time.Duration) (unlock func(), err error) {
+	const name = "forward.lock"
+	unlock, ok, err := durable.TryLock(u.file(name))
+	if err != nil || ok {
+		return unlock, err
+	}
+	short, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	if unlock, err = durable.Lock(short, u.file(name)); err != nil && short.Err() != nil && ctx.Err() == nil {
+		err = ErrBusy
+	}
+	return unlock, err
 }
 
 // run makes rounds until one has nothing to send: while a model is at work, other
@@ -570,13 +584,10 @@ func (u *Upstream) expire() error {
 // that were given up, and with all those that ReMe made nothing of. A session has
 // one batch under way at a time, so that some may be left for the next call; it
 // returns how many are ready and how many are left.
-func (u *Upstream) Release(all bool) (ready, left int, err error) {
-	unlock, ok, err := durable.TryLock(u.file("forward.lock"))
+func (u *Upstream) Release(ctx context.Context, wait time.Duration, all bool) (ready, left int, err error) {
+	unlock, err := u.lock(ctx, wait)
 	if err != nil {
 		return 0, 0, err
-	}
-	if !ok {
-		return 0, 0, ErrBusy
 	}
 	defer unlock()
 	list, err := u.archives()

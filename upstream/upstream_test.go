@@ -269,7 +269,7 @@ func TestOutcomes(t *testing.T) {
 				t.Errorf("%q, want %q", lines, c.line)
 			}
 			// Sent again, it goes under another name.
-			ready, _, err := w.Release(true)
+			ready, _, err := w.Release(t.Context(), 0, true)
 			if err != nil || ready != min(len(lines), 1) {
 				t.Fatalf("%d released, %v", ready, err)
 			}
