@@ -47,6 +47,9 @@ func (m *machine) must(now, stdin string, args ...string) string {
 func (m *machine) rest() {
 	m.Helper()
 	file := filepath.Join(m.home, ".reme", "integrations", "upstream", "backoff.json")
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		m.Fatal(err)
+	}
 	if err := os.WriteFile(file, []byte(`{"failures":1,"not_before":"2026-11-30T09:15:00Z"}`), 0o600); err != nil {
 		m.Fatal(err)
 	}
@@ -85,8 +88,8 @@ func TestForwardCrash(t *testing.T) {
 			if point == "forward.archived" {
 				m.reme.Answers = []string{"nothing", "nothing"}
 			}
-			m.must("09:00:00", "", "upstream")
 			m.rest()
+			m.must("09:00:00", "", "upstream")
 			m.say("09:00:10", "s", "t1", "first question", "first answer")
 			m.must("09:00:20", `{"session_id":"s","hook_event_name":"SessionEnd","reason":"other"}`, "codex", "session-end")
 			if out, err := m.run("10:00:00", point, "", "upstream", "replay"); !killed(err) {
