@@ -175,7 +175,7 @@ func (a *app) runUpstreamReplay(ctx context.Context, all bool) error {
 			}
 			// What is made nothing of again must not come round again.
 			all = false
-			if err := a.forwardNow(ctx, ws, upstream.Options{AtOnce: true}); err != nil || ready == 0 || left == 0 {
+			if err := a.forwardNow(ctx, ws, upstream.Options{AtOnce: true, All: true}); err != nil || ready == 0 || left == 0 {
 				return err
 			}
 		}

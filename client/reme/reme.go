@@ -266,13 +266,16 @@ func (s Server) Idempotent() bool {
 	return n[2] >= 2
 }
 
-// Probe finds out who answers. It takes at most a second for the first question,
-// and asks two more of what looks like a released ReMe. Nothing of the user is
+// probeTime bounds a probe. An idle ReMe takes milliseconds, one that starts or is
+// busy with its index on a busy machine took more than a second.
+const probeTime = 5 * time.Second
+
+// Probe finds out who answers, by up to three questions. Nothing of the user is
 // sent.
 func (c Client) Probe(ctx context.Context) Server {
-	first, cancel := context.WithTimeout(ctx, time.Second)
+	ctx, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
-	e, err := c.job(first, "version", struct{}{}, maxAnswer)
+	e, err := c.job(ctx, "version", struct{}{}, maxAnswer)
 	var f *Failure
 	if errors.As(err, &f) {
 		kind := Foreign
@@ -292,9 +295,7 @@ func (c Client) Probe(ctx context.Context) Server {
 	if len(version.API) > 0 {
 		return Server{Kind: Agent, Version: version.Version, Why: "it speaks the agent contract, which is more than a released ReMe does"}
 	}
-	more, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	e, err = c.job(more, "help", struct{}{}, maxAnswer)
+	e, err = c.job(ctx, "help", struct{}{}, maxAnswer)
 	if err != nil || !strings.Contains(e.text(), "`auto_memory`") {
 		return Server{Kind: Foreign, Why: notReMe}
 	}
@@ -309,7 +310,7 @@ func (c Client) Probe(ctx context.Context) Server {
 			Host string `json:"host"`
 		} `json:"service"`
 	}
-	if e, err = c.job(more, "app_config", struct{}{}, maxAnswer); err == nil && json.Unmarshal(e.Answer, &config) == nil {
+	if e, err = c.job(ctx, "app_config", struct{}{}, maxAnswer); err == nil && json.Unmarshal(e.Answer, &config) == nil {
 		s.Workspace, s.Timezone, s.Host = config.Workspace, config.Timezone, config.Service.Host
 	}
 	return s
