@@ -13,20 +13,20 @@ import (
 	"github.com/agentscope-ai/reme-hook/client/reme/remetest"
 )
 
-// machine is a home from which the program talks to a ReMe.
-type machine struct {
+// remeMachine is a home from which the program talks to a ReMe.
+type remeMachine struct {
 	*testing.T
 	home string
 	reme *remetest.Server
 }
 
-func newMachine(t *testing.T) *machine {
-	return &machine{t, t.TempDir(), remetest.New(t)}
+func newReMeMachine(t *testing.T) *remeMachine {
+	return &remeMachine{t, t.TempDir(), remetest.New(t)}
 }
 
 // run runs the program at a time of the day, killed at a named point if there is
 // one.
-func (m *machine) run(now, crashAt, stdin string, args ...string) (string, error) {
+func (m *remeMachine) run(now, crashAt, stdin string, args ...string) (string, error) {
 	c := exec.Command("reme-hook", args...)
 	c.Env = append(os.Environ(), "HOME="+m.home, "TZ=UTC", "TEST_NOW=2026-11-30T"+now+"Z", "REME_UPSTREAM="+m.reme.URL, crashEnv+"="+crashAt)
 	c.Stdin = strings.NewReader(stdin)
@@ -34,7 +34,7 @@ func (m *machine) run(now, crashAt, stdin string, args ...string) (string, error
 	return string(out), err
 }
 
-func (m *machine) must(now, stdin string, args ...string) string {
+func (m *remeMachine) must(now, stdin string, args ...string) string {
 	m.Helper()
 	out, err := m.run(now, "", stdin, args...)
 	if err != nil {
@@ -44,7 +44,7 @@ func (m *machine) must(now, stdin string, args ...string) string {
 }
 
 // rest keeps hooks from starting deliverers for a quarter of an hour.
-func (m *machine) rest() {
+func (m *remeMachine) rest() {
 	m.Helper()
 	file := filepath.Join(m.home, ".reme", "integrations", "upstream", "backoff.json")
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
@@ -56,7 +56,7 @@ func (m *machine) rest() {
 }
 
 // say is a turn of Codex.
-func (m *machine) say(now, session, turn, prompt, reply string) {
+func (m *remeMachine) say(now, session, turn, prompt, reply string) {
 	m.Helper()
 	head := `{"session_id":"` + session + `","turn_id":"` + turn + `","cwd":"/src","hook_event_name":`
 	m.must(now, head+`"UserPromptSubmit","prompt":"`+prompt+`"}`, "codex", "user-prompt-submit")
@@ -65,7 +65,7 @@ func (m *machine) say(now, session, turn, prompt, reply string) {
 
 // words are what was said in the extractions so far, each message once for each
 // time that it was sent.
-func (m *machine) words() []string {
+func (m *remeMachine) words() []string {
 	var out []string
 	for _, body := range m.reme.Took() {
 		for _, found := range regexp.MustCompile(`"content":"([^"]*)"`).FindAllStringSubmatch(body, -1) {
@@ -84,7 +84,7 @@ func TestForwardCrash(t *testing.T) {
 	} {
 		t.Run(point, func(t *testing.T) {
 			t.Parallel()
-			m := newMachine(t)
+			m := newReMeMachine(t)
 			if point == "forward.archived" {
 				m.reme.Answers = []string{"nothing", "nothing"}
 			}
