@@ -26,6 +26,7 @@ import (
 	"github.com/agentscope-ai/reme-hook/internal/remote"
 	"github.com/agentscope-ai/reme-hook/spool"
 	"github.com/agentscope-ai/reme-hook/state"
+	"github.com/agentscope-ai/reme-hook/upstream"
 	"github.com/agentscope-ai/reme-hook/workspace"
 )
 
@@ -43,6 +44,7 @@ type app struct {
 	config         config.Config
 	values         []config.Value
 	problems       []config.Problem
+	upstream       *upstream.Upstream
 	// workspace opens the embedded workspace once, memory the configured service.
 	workspace func() (*workspace.Workspace, error)
 	memory    func() (memory, error)
@@ -69,8 +71,12 @@ func newApp(now func() time.Time) *app {
 		a.dir = filepath.Join(a.home, ".reme", "integrations")
 	}
 	a.config, a.values, a.problems = config.Load(a.configFile(), a.home, os.Getenv)
+	a.upstream = upstream.New(filepath.Join(a.dir, "upstream"), a.config.Workspace, a.now)
+	if a.config.URL() == "" { // a service at a URL sees to its notes itself
+		a.upstream.Use(a.config.Upstream, os.Getenv)
+	}
 	a.workspace = sync.OnceValues(func() (*workspace.Workspace, error) {
-		return workspace.Open(a.config.Workspace, workspace.Options{Now: a.now, Location: time.Local, Version: version})
+		return workspace.Open(a.config.Workspace, workspace.Options{Now: a.now, Location: time.Local, Version: version, Elsewhere: a.upstream})
 	})
 	a.memory = sync.OnceValues(func() (memory, error) {
 		if url := a.config.URL(); url != "" {
@@ -144,7 +150,7 @@ func (a *app) runner() *hooks.Runner {
 	log := a.log()
 	return &hooks.Runner{
 		Now: a.now, Getenv: os.Getenv, Config: a.config, State: a.state(), Spool: a.spool(), Link: a.link(),
-		Service: a.service, Log: log,
+		Service: a.service, Log: log, Due: a.upstream.Due,
 		Poke: func() {
 			if err := a.poke(); err != nil {
 				log.Error("start deliverer", "err", err)
@@ -165,7 +171,7 @@ func (a *app) pokeIfDue() {
 	if !a.link().Load().Delivers(a.now()) {
 		return
 	}
-	if neglected, _ := a.spool().Neglected(""); neglected {
+	if neglected, _ := a.spool().Neglected(""); neglected || a.upstream.Due() {
 		a.poke()
 	}
 }

@@ -59,7 +59,7 @@ func (a *app) examine(ctx context.Context, hosts []host) ([]doctor.Finding, erro
 	}
 	d := doctor.Doctor{
 		Now: a.now, Env: a.installEnv(), Options: a.installOptions(), Config: a.problems,
-		Spool: a.spool(), State: a.state(), Link: a.link(), Recall: a.config.RecallTimeout, Program: exe,
+		Spool: a.spool(), State: a.state(), Link: a.link(), Recall: a.config.RecallTimeout, Program: exe, Upstream: a.upstream,
 		Memory: func(ctx context.Context) (doctor.Memory, error) {
 			m, err := a.memory()
 			if err == nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/agentscope-ai/reme-hook/client"
 	"github.com/agentscope-ai/reme-hook/hooks"
 	"github.com/agentscope-ai/reme-hook/spool"
+	"github.com/agentscope-ai/reme-hook/upstream"
 	"github.com/agentscope-ai/reme-hook/workspace"
 )
 
@@ -192,6 +193,7 @@ type status struct {
 	Unfinished  int             `json:"unfinished"`
 	Quarantined int             `json:"quarantined"`
 	Failures    int             `json:"failures"`
+	Upstream    upstream.Status `json:"upstream"`
 	Hosts       []hostStatus    `json:"hosts"`
 }
 
@@ -223,6 +225,9 @@ func (a *app) runStatus(ctx context.Context, asJSON bool) error {
 	}
 	states := spool.Count(entries)
 	st.Pending, st.Unfinished, st.Quarantined = states[spool.Pending], states[spool.Unfinished], states[spool.Quarantined]
+	if st.Upstream, err = a.upstream.Status(); err != nil {
+		return err
+	}
 	for _, h := range a.hosts {
 		r := h.Check(a.installEnv(), a.installOptions())
 		hs := hostStatus{Host: h.Adapter.Host, Hooks: len(r.Hooks), Tools: r.HasServer() || r.OwnTools && len(r.Hooks) > 0}
@@ -240,7 +245,7 @@ func (a *app) runStatus(ctx context.Context, asJSON bool) error {
 	} else {
 		a.printStatus(st)
 	}
-	if err == nil && (st.Quarantined > 0 || st.Failures > 0 || st.Problem != "") {
+	if err == nil && (st.Quarantined > 0 || st.Failures > 0 || st.Problem != "" || st.Upstream.NeedsUser()) {
 		return errNeedsUser
 	}
 	return err
@@ -255,6 +260,10 @@ func (a *app) printStatus(st status) {
 	fmt.Fprintf(a.stdout, "spool   %d waiting, %d unfinished, %d in quarantine\n", st.Pending, st.Unfinished, st.Quarantined)
 	if st.Failures > 0 {
 		fmt.Fprintln(a.stdout, "        the last delivery failed: see 'reme-hook doctor'")
+	}
+	fmt.Fprintf(a.stdout, "reme    %s\n", st.Upstream.Summary())
+	for _, line := range st.Upstream.Lines() {
+		fmt.Fprintln(a.stdout, "       ", line)
 	}
 	for _, h := range st.Hosts {
 		seen := "no hook seen yet"

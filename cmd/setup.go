@@ -117,7 +117,12 @@ func (a *app) confirm(changes []install.Change) error {
 	for _, c := range changes {
 		fmt.Fprintln(a.stdout, "  ", c.Path)
 	}
-	fmt.Fprint(a.stdout, "Go on? [Y/n] ")
+	return a.goOn("Go on?")
+}
+
+// goOn asks a question whose answer is yes unless the user says something else.
+func (a *app) goOn(question string) error {
+	fmt.Fprint(a.stdout, question+" [Y/n] ")
 	answer, err := bufio.NewReader(a.stdin).ReadString('\n')
 	if err != nil {
 		return err

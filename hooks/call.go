@@ -519,7 +519,7 @@ func (c *call) deliver() {
 }
 
 // pokeIfPending starts the deliverer when other sessions have turns to deliver,
-// or the service should be asked what it is.
+// the service should be asked what it is, or there is something else to do.
 func (c *call) pokeIfPending() {
 	known := c.Link.Load()
 	if !known.Delivers(c.Now()) {
@@ -529,7 +529,7 @@ func (c *call) pokeIfPending() {
 	if err != nil {
 		c.log.Error("spool", "err", err)
 	}
-	if neglected || known.Due(c.Now()) {
+	if neglected || known.Due(c.Now()) || c.Due() {
 		c.Poke()
 	}
 }

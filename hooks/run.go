@@ -37,7 +37,9 @@ type Runner struct {
 	Service func() (client.Service, error)
 	// Poke starts the detached deliverer, if it is not running.
 	Poke func()
-	Log  *slog.Logger
+	// Due tells whether the deliverer has anything to do beside delivering.
+	Due func() bool
+	Log *slog.Logger
 }
 
 // Run handles one hook call and returns the bytes for stdout. It never fails:

@@ -94,6 +94,7 @@ type world struct {
 	clock time.Time
 	log   bytes.Buffer
 	poked atomic.Int32
+	due   bool
 	env   map[string]string
 }
 
@@ -109,6 +110,7 @@ func newWorld(t *testing.T) *world {
 		Link:    link.File{Path: filepath.Join(dir, "service.json")},
 		Service: func() (client.Service, error) { return w.svc, nil },
 		Poke:    func() { w.poked.Add(1) },
+		Due:     func() bool { return w.due },
 		Log:     slog.New(slog.NewTextHandler(&w.log, nil)),
 	}
 	w.host = &Adapter{

@@ -43,9 +43,10 @@ func (w *Workspace) Flush(ctx context.Context, req client.FlushRequest) (client.
 	var res client.FlushResult
 	if _, err := os.Stat(w.abs(path)); err == nil {
 		// Without an index there is no queue; the next one to be built has it.
-		res.Queued = w.enqueue(ctx, string(req.Key()), path) == nil
+		ended := req.Reason != client.TurnEnd
+		res.Queued = w.enqueue(ctx, string(req.Key()), path, ended) == nil
 		deadline, limited := ctx.Deadline()
-		if req.Wait || req.Reason != client.TurnEnd && (!limited || time.Until(deadline) > noteTime) {
+		if !w.extracted(req.Key(), w.now()) && (req.Wait || ended && (!limited || time.Until(deadline) > noteTime)) {
 			if err := w.noteSession(ctx, string(req.Key()), path); err != nil {
 				return res, storeError("write note", err)
 			}
@@ -58,19 +59,19 @@ func (w *Workspace) Flush(ctx context.Context, req client.FlushRequest) (client.
 	return res, nil
 }
 
-func (w *Workspace) enqueue(ctx context.Context, key, path string) error {
+func (w *Workspace) enqueue(ctx context.Context, key, path string, ended bool) error {
 	return w.use(ctx, func(x *index) error {
 		var queued bool
-		err := x.db.QueryRowContext(ctx, "SELECT EXISTS(SELECT 1 FROM queue WHERE key=?)", key).Scan(&queued)
+		err := x.db.QueryRowContext(ctx, "SELECT EXISTS(SELECT 1 FROM queue WHERE key=? AND ended>=?)", key, ended).Scan(&queued)
 		if err != nil || queued {
 			return err
 		}
-		return x.write(ctx, func(t *tx) error { return t.enqueue(key, path) })
+		return x.write(ctx, func(t *tx) error { return t.enqueue(key, path, ended) })
 	})
 }
 
-func (t *tx) enqueue(key, path string) error {
-	return t.exec("INSERT OR IGNORE INTO queue VALUES(?,?,0,0)", key, path)
+func (t *tx) enqueue(key, path string, ended bool) error {
+	return t.exec("INSERT INTO queue VALUES(?,?,?,0,0) ON CONFLICT(key) DO UPDATE SET ended = max(ended, excluded.ended)", key, path, ended)
 }
 
 // noteSession extracts a session and takes it off the queue. The lock is held for
@@ -90,10 +91,14 @@ func (w *Workspace) noteLocked(ctx context.Context, key, path string) error {
 		return err
 	}
 	crash.Point("note.listed")
+	w.dequeue(ctx, key)
+	return nil
+}
+
+func (w *Workspace) dequeue(ctx context.Context, key string) {
 	_ = w.use(ctx, func(x *index) error {
 		return x.write(ctx, func(t *tx) error { return t.exec("DELETE FROM queue WHERE key=?", key) })
 	})
-	return nil
 }
 
 // queued is a session in the queue.
@@ -102,8 +107,8 @@ type queued struct {
 	failures  int
 }
 
-// Drain extracts the queued sessions that have been silent for some time, the
-// oldest first and a few at once. One that fails is left alone for a time that
+// Drain extracts the queued sessions that have been silent for some time and are
+// not extracted elsewhere, the oldest first and a few at once. One that fails is left alone for a time that
 // doubles with each failure, and the rest goes on. It ends with the error of ctx if
 // that ends first; the rest stays queued.
 func (w *Workspace) Drain(ctx context.Context, silent time.Duration) error {
@@ -138,7 +143,7 @@ func (w *Workspace) due(ctx context.Context, silent time.Duration) (due []queued
 		due = nil
 		// A last turn in the future was written under a wrong clock, and so was a wait
 		// that is longer than any.
-		rows, err := x.db.QueryContext(ctx, `SELECT q.key, q.path, q.failures FROM queue q LEFT JOIN files f ON f.path = q.path
+		rows, err := x.db.QueryContext(ctx, `SELECT q.key, q.path, q.failures, ifnull(f.last,0) FROM queue q LEFT JOIN files f ON f.path = q.path
 			WHERE (f.id IS NULL OR abs(?1 - f.last) >= ?2) AND NOT q.due BETWEEN ?1 + 1 AND ?1 + ?3 ORDER BY f.last`,
 			w.now().UnixMilli(), silent.Milliseconds(), (2 * client.LongestWait).Milliseconds())
 		if err != nil {
@@ -147,10 +152,13 @@ func (w *Workspace) due(ctx context.Context, silent time.Duration) (due []queued
 		defer rows.Close()
 		for rows.Next() {
 			var q queued
-			if err := rows.Scan(&q.key, &q.path, &q.failures); err != nil {
+			var last int64
+			if err := rows.Scan(&q.key, &q.path, &q.failures, &last); err != nil {
 				return err
 			}
-			due = append(due, q)
+			if !w.extracted(client.SessionKey(q.key), time.UnixMilli(last)) {
+				due = append(due, q)
+			}
 		}
 		return rows.Err()
 	})

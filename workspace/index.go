@@ -41,7 +41,7 @@ CREATE TABLE events(file INTEGER NOT NULL, id INTEGER NOT NULL, PRIMARY KEY(file
 CREATE TABLE docs(
 	id INTEGER PRIMARY KEY, file INTEGER NOT NULL, turn TEXT NOT NULL, spans TEXT NOT NULL,
 	at INTEGER NOT NULL, cwd TEXT NOT NULL, UNIQUE(file, turn));
-CREATE TABLE queue(key TEXT PRIMARY KEY, path TEXT NOT NULL, failures INTEGER NOT NULL, due INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE queue(key TEXT PRIMARY KEY, path TEXT NOT NULL, ended INTEGER NOT NULL, failures INTEGER NOT NULL, due INTEGER NOT NULL) WITHOUT ROWID;
 CREATE VIRTUAL TABLE terms USING fts5(text, content='', contentless_delete=1, detail=none,
 	tokenize="ascii tokenchars '_-./\:@'''");
 `

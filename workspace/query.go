@@ -163,10 +163,15 @@ func (q *query) match(ctx context.Context, x *index) (map[int64]uint32, error) {
 // score is the share of the query's weight that a doc with the terms of mask
 // covers.
 func (q *query) score(mask uint32) float64 {
+	return q.share(func(t queryTerm) bool { return t.mask&mask != 0 })
+}
+
+// share is the score of what has some of the terms.
+func (q *query) share(has func(queryTerm) bool) float64 {
 	var sum float64
 	exact := false
 	for _, t := range q.terms {
-		if t.mask&mask != 0 {
+		if has(t) {
 			sum += t.weight
 			exact = exact || t.exact
 		}

@@ -52,6 +52,9 @@ func (w *Workspace) ReadPage(ctx context.Context, name string, start, end, max i
 	if !fs.ValidPath(name) || name == "." {
 		return refuse("must be a file of the workspace", nil)
 	}
+	if strings.HasPrefix(name, elsewhereDir) {
+		return w.readElsewhere(ctx, name, start, end, max)
+	}
 	if name == "metadata" || strings.HasPrefix(name, "metadata/") {
 		return refuse("has nothing to read", nil)
 	}

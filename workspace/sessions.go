@@ -74,7 +74,7 @@ func (w *Workspace) Stats(ctx context.Context) (Stats, error) {
 	var s Stats
 	err := w.read(ctx, false, func(x *index) error {
 		return x.db.QueryRowContext(ctx, `SELECT count(*) FILTER (WHERE kind=0), ifnull(sum(turns) FILTER (WHERE kind=0),0),
-			count(*) FILTER (WHERE kind>0), ifnull(sum(size) FILTER (WHERE kind=0),0), (SELECT count(*) FROM queue) FROM files`).
+			count(*) FILTER (WHERE kind IN (1,2)), ifnull(sum(size) FILTER (WHERE kind=0),0), (SELECT count(*) FROM queue) FROM files`).
 			Scan(&s.Sessions, &s.Turns, &s.Notes, &s.DialogBytes, &s.Queued)
 	})
 	for _, suffix := range []string{"", "-wal", "-shm"} {

@@ -43,7 +43,7 @@ func (w *Workspace) readDoc(h *hit) (docText, bool) {
 	}
 	defer f.Close()
 	d := docText{first: h.spans[0].line, last: h.spans[len(h.spans)-1].line}
-	if h.kind != dialog {
+	if !h.kind.isDialog() {
 		text := string(readSpan(f, h.spans[0]))
 		d.last = d.first + strings.Count(strings.TrimRight(text, "\n"), "\n")
 		d.parts = []docPart{{text: stripMark(harmless.Text(text))}}

@@ -61,6 +61,7 @@ func TestFastStops(t *testing.T) {
 		Link:    link.File{Path: filepath.Join(dir, "service.json")},
 		Service: func() (client.Service, error) { return m, nil },
 		Poke:    func() {},
+		Due:     func() bool { return false },
 		Log:     slog.New(slog.NewTextHandler(&log, nil)),
 	}
 	s := newSession(t)

@@ -36,6 +36,7 @@ type Config struct {
 	CompactionNotes bool          // keep the summaries of compactions as notes
 	Exclude         []string      // folders whose sessions are left alone
 	Listen          string        // where serve listens, host:port
+	Upstream        string        // the ReMe that makes notes: auto, off, or its address
 }
 
 // Embedded is the service that is a folder and needs no other process.
@@ -86,7 +87,7 @@ func (p Problem) Error() string {
 func Keys() []Key {
 	return []Key{
 		{Name: "service", Env: "REME_SERVICE", Doc: "What keeps the memory: a folder on this machine, or a service that `reme-hook serve` runs here or elsewhere.", Allowed: "\"embedded\" or an http:// or https:// URL", Default: Embedded,
-			set: func(c *Config, v any) error { return setService(&c.Service, v) }, get: func(c *Config) any { return c.Service }},
+			set: func(c *Config, v any) error { return setURL(&c.Service, v, Embedded) }, get: func(c *Config) any { return c.Service }},
 		{Name: "token", Env: "REME_TOKEN", Doc: "Secret between a service and its callers: what `reme-hook serve` asks for, and what a service at a URL is shown. Better a reference than the secret itself.", Allowed: "ASCII characters without spaces", Default: "",
 			set: func(c *Config, v any) error { return setToken(&c.Token, v) }, get: func(c *Config) any { return hidden(c.Token) }},
 		{Name: "workspace", Env: "REME_WORKSPACE", Doc: "Folder of the embedded memory.", Allowed: "a path", Default: "~/.reme/workspace",
@@ -111,6 +112,8 @@ func Keys() []Key {
 			set: func(c *Config, v any) error { return setStrings(&c.Exclude, v) }, get: func(c *Config) any { return c.Exclude }},
 		{Name: "listen", Env: "REME_LISTEN", Doc: "Where `reme-hook serve` listens; beyond this machine only with a token.", Allowed: "host:port", Default: "127.0.0.1:2334",
 			set: func(c *Config, v any) error { return setAddress(&c.Listen, v) }, get: func(c *Config) any { return c.Listen }},
+		{Name: "upstream", Env: "REME_UPSTREAM", Doc: "The real ReMe that makes notes of what was said, and whose notes are recalled as well; auto is the address in REME_URL, or 127.0.0.1:2333.", Allowed: "auto, off, or an http(s) address", Default: "auto",
+			set: func(c *Config, v any) error { return setURL(&c.Upstream, v, "auto", "off") }, get: func(c *Config) any { return c.Upstream }},
 	}
 }
 
@@ -265,9 +268,10 @@ func literal(v any) string {
 	return fmt.Sprint(v)
 }
 
-func setService(to *string, v any) error {
+// setURL takes the URL of a service or one of some words.
+func setURL(to *string, v any, words ...string) error {
 	s, _ := v.(string)
-	if s == Embedded {
+	if slices.Contains(words, s) {
 		*to = s
 		return nil
 	}

@@ -144,6 +144,7 @@ func newBare(t *testing.T) *world {
 			t.Fatal(err)
 		}
 	}
+	w.upstream("off") // no ReMe of this machine
 	for program, name := range hosts {
 		if err := os.Symlink(os.Getenv(name), filepath.Join(home, "bin", program)); err != nil {
 			t.Fatal(err)
@@ -366,6 +367,15 @@ func (w *world) snapshot() map[string]string {
 		}
 	}
 	return out
+}
+
+// upstream configures which ReMe takes part.
+func (w *world) upstream(target string) {
+	w.Helper()
+	w.put(".reme/integrations/config.toml", fmt.Sprintf("upstream = %q\n", target), 0o600)
+	if err := os.Chmod(filepath.Join(w.home, ".reme/integrations"), 0o700); err != nil {
+		w.Fatal(err)
+	}
 }
 
 // put writes a file of the fake home.

@@ -20,6 +20,7 @@ import (
 	"github.com/agentscope-ai/reme-hook/internal/link"
 	"github.com/agentscope-ai/reme-hook/spool"
 	"github.com/agentscope-ai/reme-hook/state"
+	"github.com/agentscope-ai/reme-hook/upstream"
 	"github.com/agentscope-ai/reme-hook/workspace"
 )
 
@@ -61,6 +62,8 @@ type Doctor struct {
 	Link    link.File
 	Recall  time.Duration // what a prompt waits for memories
 	Program string        // the running one
+	// Upstream is the real ReMe that takes part.
+	Upstream *upstream.Upstream
 }
 
 // Memory is a service as doctor looks at it.
@@ -76,7 +79,7 @@ func Healthy(findings []Finding) bool {
 
 // Examine looks at everything, and at the given hosts.
 func (d Doctor) Examine(ctx context.Context, hosts []Host) []Finding {
-	out := slices.Concat(d.configuration(), d.memory(ctx), d.backlog())
+	out := slices.Concat(d.configuration(), d.memory(ctx), d.backlog(), d.upstream(ctx))
 	for _, h := range hosts {
 		out = append(out, d.host(ctx, h)...)
 	}
