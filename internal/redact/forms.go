@@ -1,0 +1,198 @@
+package redact
+
+import "strings"
+
+// minKeyLine is the least length of a line of base64 in a real private key.
+const minKeyLine = 40
+
+// privateKeys finds PEM and PGP blocks, also escaped ones and those that are cut
+// off. The lines around nothing that could be a key stay.
+func (t text) privateKeys() []span {
+	const dashes = "-----"
+	var out []span
+	t.each(dashes+"begin ", func(start, end int) {
+		label, _, ok := strings.Cut(t.s[end:], dashes)
+		if !ok || len(label) > 40 || !strings.HasSuffix(label, "PRIVATE KEY") && !strings.HasSuffix(label, "PRIVATE KEY BLOCK") {
+			return
+		}
+		body := end + len(label) + len(dashes)
+		footer := dashes + "END " + label + dashes
+		stop := body
+		for stop < len(t.s) && keyChar(t.s[stop]) {
+			stop++
+		}
+		if strings.HasPrefix(t.s[stop:], footer) {
+			stop += len(footer)
+		} else {
+			stop = body + lastLine(t.s[body:stop])
+		}
+		if longestRun(t.s[body:stop], isKeyLine) >= minKeyLine {
+			out = append(out, span{start, stop, "private-key"})
+		}
+	})
+	return out
+}
+
+// lastLine returns where the last piece of base64 in a key that is cut off ends.
+func lastLine(s string) int {
+	const shortest = 16 // no word of the text behind the key is as long
+	end, n := 0, 0
+	for i := range len(s) {
+		if n++; !isKeyLine(s[i]) {
+			n = 0
+		}
+		if n >= shortest {
+			end = i + 1
+		}
+	}
+	return end
+}
+
+func isKeyLine(c byte) bool { return isAlnum(c) || c == '+' || c == '/' }
+
+// keyChar tells what may be between the lines BEGIN and END: base64, line ends,
+// also escaped, headers, and what joins lines in code.
+func keyChar(c byte) bool {
+	return isAlnum(c) || strings.IndexByte("+/= \t\r\n\\\"'`,:;|>.#()", c) >= 0
+}
+
+// webTokens finds JSON web tokens, and tokens of bots that have a form but no
+// beginning of their own.
+func (t text) webTokens() []span {
+	var out []span
+	for pos := 0; ; {
+		i := strings.Index(t.s[pos:], "eyJ")
+		if i < 0 {
+			break
+		}
+		start := pos + i
+		pos = start + len("eyJ")
+		if !t.wordBegins(start) {
+			continue
+		}
+		end := t.run(start, isDotted)
+		parts := strings.Split(t.s[start:end], ".")
+		if len(parts) >= 2 && len(parts) <= 5 && len(parts[0]) >= 16 && (strings.HasPrefix(parts[1], "eyJ") && len(parts[1]) >= 16 || len(parts) == 5 && len(parts[4]) >= 16) {
+			out = append(out, span{start, end, "jwt"})
+			pos = end
+		}
+	}
+	t.each("q~", func(start, end int) { // an Azure client secret: abc8Q~ and 31 to 34 more
+		first, last := start-4, t.run(end, func(c byte) bool { return isDotted(c) || c == '~' })
+		if first >= 0 && isDigit(t.s[start-1]) && t.wordBegins(first) && last-end >= 31 && last-end <= 34 {
+			out = append(out, span{first, last, "azure-secret"})
+		}
+	})
+	t.each(":aa", func(start, end int) { // a Telegram bot: 123456789:AA and 33 more
+		first := start
+		for first > 0 && isDigit(t.s[first-1]) {
+			first--
+		}
+		last := t.run(end, isURL)
+		if n := start - first; n >= 8 && n <= 10 && last-end == 33 && t.s[end-1] == 'A' {
+			out = append(out, span{first, last, "telegram-token"})
+		}
+	})
+	return out
+}
+
+// webhooks are addresses whose last parts are a secret.
+var webhooks = []string{"hooks.slack.com/services/", "hooks.slack.com/workflows/", "hooks.slack.com/triggers/", "discord.com/api/webhooks/", "discordapp.com/api/webhooks/", "webhook.office.com/webhookb2/", "oapi.dingtalk.com/robot/send?access_token=", "open.feishu.cn/open-apis/bot/v2/hook/", "qyapi.weixin.qq.com/cgi-bin/webhook/send?key="}
+
+// signatures are parameters of addresses that are good for whoever has them.
+var signatures = []string{"sig=", "signature=", "x-amz-signature=", "x-goog-signature="}
+
+// urls finds passwords and other secrets in addresses.
+func (t text) urls() []span {
+	var out []span
+	t.each("://", func(start, end int) {
+		stop := end
+		for stop < len(t.s) && t.s[stop] > ' ' && t.s[stop] < 0x7f && strings.IndexByte("\"'`<>\\", t.s[stop]) < 0 {
+			stop++
+		}
+		authority := t.s[end:stop]
+		if i := strings.IndexAny(authority, "/?#"); i >= 0 && (strings.IndexByte(authority[:i], '@') >= 0 || strings.IndexByte(authority[i:], '@') < 0 || !oddPassword(authority, i)) {
+			authority = authority[:i]
+		}
+		at := strings.LastIndexByte(authority, '@')
+		if at < 0 {
+			return
+		}
+		user, password, ok := strings.Cut(authority[:at], ":")
+		if ok && start > 0 && isAlnum(t.s[start-1]) && isURLPassword(password) {
+			out = append(out, span{end + len(user) + 1, end + at, passwordMark})
+		}
+	})
+	for _, w := range webhooks {
+		t.each(w, func(_, end int) {
+			stop := t.run(end, func(c byte) bool { return isDotted(c) || c == '/' || c == '@' })
+			if longestRun(t.s[end:stop], isURL) >= 20 && !isPlaceholder(t.s[end:stop]) {
+				out = append(out, span{end, stop, "webhook"})
+			}
+		})
+	}
+	for _, name := range signatures {
+		t.each(name, func(start, end int) {
+			stop := t.run(end, func(c byte) bool { return isBase64(c) || c == '%' })
+			if start > 0 && (t.s[start-1] == '&' || t.s[start-1] == '?') && stop-end >= 32 && !isPlaceholder(t.s[end:stop]) {
+				out = append(out, span{end, stop, "signature"})
+			}
+		})
+	}
+	return out
+}
+
+// oddPassword tells whether an address whose first delimiter is at i has a
+// password with that delimiter in it, not a port and a path.
+func oddPassword(s string, i int) bool {
+	_, port, ok := strings.Cut(s[:i], ":")
+	return ok && port != "" && strings.Trim(port, "0123456789") != ""
+}
+
+func isURLPassword(p string) bool {
+	switch lower(p) {
+	case "password", "passwd", "pass", "pwd", "secret", "token", "pw":
+		return false
+	}
+	return len(p) >= 3 && !strings.ContainsAny(p, "${}()*[],;|") && !isPlaceholder(p) && !strings.HasPrefix(p, "%s") && !strings.HasPrefix(p, "%v")
+}
+
+// headers finds what authorizes a request.
+func (t text) headers() []span {
+	var out []span
+	add := func(mark string, least int, ok func(v string) bool) func(int, int) {
+		return func(start, end int) {
+			begin := end
+			for begin < len(t.s) && t.s[begin] == ' ' {
+				begin++
+			}
+			stop := t.run(begin, isBase64)
+			if v := t.s[begin:stop]; begin > end && (start == 0 || !isAlnum(t.s[start-1])) && len(v) >= least && !isPlaceholder(v) && ok(v) && !strings.HasPrefix(t.s[stop:], "(") {
+				out = append(out, span{begin, stop, mark})
+			}
+		}
+	}
+	random := func(v string) bool { return isRandom(v) && strings.IndexByte(v, '/') != 0 }
+	t.each("bearer", add("bearer", 16, random))
+	t.each("authorization: basic", add("basic-auth", 8, func(v string) bool { return distinct(v) >= 6 }))
+	t.each("authorization: token", add("bearer", 16, random))
+	t.each("authorization:", add("bearer", 24, random))
+	for _, option := range []string{" -u", " --user"} {
+		t.each(option, func(start, end int) {
+			begin := end
+			for begin < len(t.s) && strings.IndexByte(" ='\"", t.s[begin]) >= 0 {
+				begin++
+			}
+			stop := begin
+			for stop < len(t.s) && t.s[stop] > ' ' && t.s[stop] < 0x7f && strings.IndexByte("'\"`/", t.s[stop]) < 0 {
+				stop++
+			}
+			user, password, ok := strings.Cut(t.s[begin:stop], ":")
+			line := t.lower[strings.LastIndexByte(t.lower[:start], '\n')+1 : start]
+			if begin > end && ok && strings.Contains(line, "curl") && user != "" && isPassword(password) {
+				out = append(out, span{begin + len(user) + 1, stop, passwordMark})
+			}
+		})
+	}
+	return out
+}
