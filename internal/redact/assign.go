@@ -157,7 +157,7 @@ func (a *assignment) separator(i int) (int, bool) {
 		return a.blanks(i + 1), true
 	case rest[0] == '>' && a.name > 0 && a.s[a.name-1] == '<':
 		a.sep = ">"
-		return i + 1, true
+		return i + 1 + len(a.s[i+1:]) - len(strings.TrimLeft(a.s[i+1:], " \t\r\n")), true
 	}
 	if typed, ok := a.typed(i); ok && spaced > named && !closed {
 		return typed, true
@@ -212,8 +212,10 @@ func (a *assignment) shellName() bool {
 	return a.name == 0 || strings.IndexByte(" \t\n;?&\"'`-", a.s[a.name-1]) >= 0 || a.s[a.name-1] >= utf8.RuneSelf || a.option()
 }
 
-func (a *assignment) blanks(i int) int {
-	for n := 0; i < len(a.s) && (a.s[i] == ' ' || a.s[i] == '\t') && n < 40; n++ {
+// blanks returns where a few blanks that begin at i end.
+func (t text) blanks(i int) int {
+	const most = 40
+	for n := 0; i < len(t.s) && (t.s[i] == ' ' || t.s[i] == '\t') && n < most; n++ {
 		i++
 	}
 	return i
@@ -273,7 +275,7 @@ func (a *assignment) literal(i int) (begin, end int, ok bool) {
 	if a.shell && end > i && strings.IndexByte(",)", a.s[end-1]) >= 0 && !strings.ContainsAny(a.s[i:end-1], "!@#%^&*+~") {
 		return 0, 0, false // an argument of a call
 	}
-	return i, end, end > i && (a.sep != ">" || strings.HasPrefix(a.s[end:], "</"))
+	return i, end, end > i && (a.sep != ">" || strings.HasPrefix(strings.TrimLeft(a.s[end:], " \t\r\n"), "</"))
 }
 
 // nextAssignment tells whether the value ends at i because another assignment

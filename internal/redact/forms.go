@@ -79,7 +79,7 @@ func (t text) webTokens() []span {
 	}
 	t.each("q~", func(start, end int) { // an Azure client secret: abc8Q~ and 31 to 34 more
 		first, last := start-4, t.run(end, func(c byte) bool { return isDotted(c) || c == '~' })
-		if first >= 0 && isDigit(t.s[start-1]) && t.wordBegins(first) && last-end >= 31 && last-end <= 34 {
+		if first >= 0 && isDigit(t.s[start-1]) && t.wordBegins(first) && last-end >= 31 && last-end <= 34 && !isPlaceholder(t.s[end:last]) {
 			out = append(out, span{first, last, "azure-secret"})
 		}
 	})
@@ -157,16 +157,23 @@ func isURLPassword(p string) bool {
 	return len(p) >= 3 && !strings.ContainsAny(p, "${}()*[],;|") && !isPlaceholder(p) && !strings.HasPrefix(p, "%s") && !strings.HasPrefix(p, "%v")
 }
 
+const (
+	// maxScheme bounds the name of a scheme of authorization with what follows it.
+	maxScheme = 12
+	// maxCommand bounds how far an option is from its command.
+	maxCommand = 300
+)
+
 // headers finds what authorizes a request.
 func (t text) headers() []span {
 	var out []span
 	add := func(mark string, least int, ok func(v string) bool) func(int, int) {
 		return func(start, end int) {
-			begin := end
-			for begin < len(t.s) && t.s[begin] == ' ' {
-				begin++
-			}
+			begin := t.blanks(end)
 			stop := t.run(begin, isBase64)
+			if next := t.blanks(stop); next > stop && next < begin+maxScheme { // a scheme of its own
+				begin, stop = next, t.run(next, isBase64)
+			}
 			if v := t.s[begin:stop]; begin > end && (start == 0 || !isAlnum(t.s[start-1])) && len(v) >= least && !isPlaceholder(v) && ok(v) && !strings.HasPrefix(t.s[stop:], "(") {
 				out = append(out, span{begin, stop, mark})
 			}
@@ -175,8 +182,7 @@ func (t text) headers() []span {
 	random := func(v string) bool { return isRandom(v) && strings.IndexByte(v, '/') != 0 }
 	t.each("bearer", add("bearer", 16, random))
 	t.each("authorization: basic", add("basic-auth", 8, func(v string) bool { return distinct(v) >= 6 }))
-	t.each("authorization: token", add("bearer", 16, random))
-	t.each("authorization:", add("bearer", 24, random))
+	t.each("authorization:", add("bearer", 20, random))
 	for _, option := range []string{" -u", " --user"} {
 		t.each(option, func(start, end int) {
 			begin := end
@@ -188,8 +194,7 @@ func (t text) headers() []span {
 				stop++
 			}
 			user, password, ok := strings.Cut(t.s[begin:stop], ":")
-			line := t.lower[strings.LastIndexByte(t.lower[:start], '\n')+1 : start]
-			if begin > end && ok && strings.Contains(line, "curl") && user != "" && isPassword(password) {
+			if begin > end && ok && strings.Contains(t.lower[max(0, start-maxCommand):start], "curl") && user != "" && isPassword(password) {
 				out = append(out, span{begin + len(user) + 1, stop, passwordMark})
 			}
 		})

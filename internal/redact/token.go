@@ -1,6 +1,9 @@
 package redact
 
-import "strings"
+import (
+	"strings"
+	"sync"
+)
 
 func isUpper(c byte) bool { return 'A' <= c && c <= 'Z' }
 func isLower(c byte) bool { return 'a' <= c && c <= 'z' }
@@ -24,7 +27,7 @@ type token struct {
 	min, max int             // their number; max is 0 if there is no limit
 }
 
-var knownTokens = byFirst([]token{
+var knownTokens = []token{
 	{"api-key", "sk-", isURL, 20, 0},
 	{"api-key", "xai-", isAlnum, 60, 100},
 	{"api-key", "gsk_", isAlnum, 40, 64},
@@ -39,10 +42,13 @@ var knownTokens = byFirst([]token{
 	{"api-key", "lsv2_pt_", isURL, 32, 64},
 	{"api-key", "lsv2_sk_", isURL, 32, 64},
 	{"huggingface-token", "hf_", isAlnum, 30, 40},
+	{"huggingface-token", "api_org_", isAlnum, 30, 40},
 	{"stripe-key", "sk_live_", isAlnum, 16, 0},
 	{"stripe-key", "sk_test_", isAlnum, 16, 0},
 	{"stripe-key", "rk_live_", isAlnum, 16, 0},
 	{"stripe-key", "rk_test_", isAlnum, 16, 0},
+	{"stripe-key", "sk_prod_", isAlnum, 16, 0},
+	{"stripe-key", "rk_prod_", isAlnum, 16, 0},
 	{"stripe-key", "whsec_", isBase64, 24, 0},
 	{"github-token", "ghp_", isAlnum, 30, 0},
 	{"github-token", "gho_", isAlnum, 30, 0},
@@ -60,6 +66,8 @@ var knownTokens = byFirst([]token{
 	{"gitlab-token", "glimt-", isURL, 20, 0},
 	{"gitlab-token", "glagent-", isURL, 20, 0},
 	{"gitlab-token", "gloas-", isURL, 20, 0},
+	{"gitlab-token", "glffct-", isURL, 20, 0},
+	{"gitlab-token", "GR1348941", isURL, 20, 20},
 	{"slack-token", "xoxb-", isURL, 20, 0},
 	{"slack-token", "xoxp-", isURL, 20, 0},
 	{"slack-token", "xoxa-", isURL, 20, 0},
@@ -72,6 +80,8 @@ var knownTokens = byFirst([]token{
 	{"slack-token", "xapp-", isURL, 20, 0},
 	{"aws-key", "AKIA", isCaps, 16, 16},
 	{"aws-key", "ASIA", isCaps, 16, 16},
+	{"aws-key", "ABIA", isCaps, 16, 16},
+	{"aws-key", "ACCA", isCaps, 16, 16},
 	{"aws-key", "ABSK", isBase64, 100, 0},
 	{"alibaba-key", "LTAI", isAlnum, 16, 20},
 	{"tencent-key", "AKID", isAlnum, 32, 32},
@@ -113,10 +123,12 @@ var knownTokens = byFirst([]token{
 	{"supabase-token", "sbp_", isHex, 40, 40},
 	{"supabase-key", "sb_secret_", isURL, 30, 0},
 	{"planetscale-token", "pscale_tkn_", isDotted, 30, 0},
+	{"planetscale-token", "pscale_oauth_", isDotted, 30, 0},
 	{"planetscale-password", "pscale_pw_", isDotted, 30, 0},
 	{"grafana-token", "glsa_", isURL, 40, 42},
 	{"grafana-token", "glc_", isBase64, 32, 0},
-	{"newrelic-key", "NRAK-", isCaps, 27, 27},
+	{"newrelic-key", "NRAK-", isAlnum, 27, 27},
+	{"newrelic-key", "NRII-", isURL, 32, 32},
 	{"databricks-token", "dapi", isHex, 32, 32},
 	{"heroku-key", "HRKU-", isURL, 36, 0},
 	{"tailscale-key", "tskey-", isURL, 24, 0},
@@ -127,29 +139,55 @@ var knownTokens = byFirst([]token{
 	{"square-token", "sq0csp-", isURL, 43, 43},
 	{"square-token", "sq0atp-", isURL, 22, 22},
 	{"square-token", "EAAA", isURL, 60, 60},
-})
-
-func byFirst(list []token) (out [256][]token) {
-	for _, k := range list {
-		out[k.prefix[0]] = append(out[k.prefix[0]], k)
-	}
-	return out
+	{"facebook-token", "EAA", isAlnum, 100, 0},
+	{"twilio-key", "SK", isHex, 32, 32},
+	{"easypost-key", "EZAK", isAlnum, 54, 54},
+	{"easypost-key", "EZTK", isAlnum, 54, 54},
+	{"flutterwave-key", "FLWSECK", isURL, 12, 0},
+	{"clojars-token", "CLOJARS_", isAlnum, 60, 60},
+	{"dynatrace-token", "dt0c01.", isDotted, 80, 0},
+	{"frameio-token", "fio-u-", isURL, 64, 64},
+	{"sourcegraph-token", "sgp_", isURL, 40, 60},
+	{"openshift-token", "sha256~", isURL, 43, 43},
+	{"brevo-key", "xkeysib-", isURL, 70, 90},
+	{"shippo-token", "shippo_live_", isHex, 40, 40},
+	{"shippo-token", "shippo_test_", isHex, 40, 40},
+	{"pulumi-token", "pul-", isHex, 40, 40},
+	{"prefect-token", "pnu_", isAlnum, 36, 36},
+	{"readme-token", "rdme_", isAlnum, 70, 70},
+	{"typeform-token", "tfp_", isBase64, 59, 59},
+	{"infracost-token", "ico-", isAlnum, 32, 32},
+	{"scalingo-token", "tk-us-", isURL, 48, 48},
+	{"duffel-token", "duffel_test_", isBase64, 40, 50},
+	{"duffel-token", "duffel_live_", isBase64, 40, 50},
+	{"yandex-key", "AQVN", isURL, 35, 38},
 }
+
+// tokensByFirst has the known tokens by the first character of their prefix.
+var tokensByFirst = sync.OnceValue(func() *[256][]*token {
+	var out [256][]*token
+	for i := range knownTokens {
+		first := knownTokens[i].prefix[0]
+		out[first] = append(out[first], &knownTokens[i])
+	}
+	return &out
+})
 
 // tokens finds what begins as a known credential does.
 func (t text) tokens() []span {
 	var out []span
+	known := tokensByFirst()
 	for i := 0; i < len(t.s); i++ {
-		if len(knownTokens[t.s[i]]) == 0 || !t.wordBegins(i) {
+		if len(known[t.s[i]]) == 0 || !t.wordBegins(i) {
 			continue
 		}
-		for _, k := range knownTokens[t.s[i]] {
+		for _, k := range known[t.s[i]] {
 			if !strings.HasPrefix(t.s[i:], k.prefix) {
 				continue
 			}
 			body := i + len(k.prefix)
 			end := t.run(body, k.in)
-			if n := end - body; n >= k.min && (k.max == 0 || n <= k.max && !t.alnumAt(end)) && k.plausible(t.s[body:end]) {
+			if n := end - body; n >= k.min && (k.max == 0 || n <= k.max && !t.goesOn(end)) && k.plausible(t.s[body:end]) {
 				out = append(out, span{i, end, k.mark})
 				i = end - 1
 				break
@@ -161,7 +199,7 @@ func (t text) tokens() []span {
 
 // plausible tells a credential from an example or from names with the same
 // beginning.
-func (k token) plausible(body string) bool {
+func (k *token) plausible(body string) bool {
 	if isPlaceholder(body) || distinct(body) < 8 {
 		return false
 	}
@@ -189,7 +227,8 @@ func (t text) run(i int, in func(byte) bool) int {
 	return i
 }
 
-func (t text) alnumAt(i int) bool { return i < len(t.s) && isAlnum(t.s[i]) }
+// goesOn tells whether a word that should have ended at i does not.
+func (t text) goesOn(i int) bool { return i < len(t.s) && (isAlnum(t.s[i]) || t.s[i] == '_') }
 
 // wordBegins tells whether a credential may begin at i: behind anything but a
 // letter or a digit, or behind an escape (\n, %3D) that ends in one.
