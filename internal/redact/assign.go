@@ -37,11 +37,20 @@ var tails = []string{"prod", "production", "staging", "stage", "dev", "test", "l
 
 // assignments finds what is assigned to names of secrets: in code, environment,
 // configuration, command lines, markup and prose.
-func (t text) assignments() []span {
+func (t *text) assignments() []span {
 	var out []span
 	for _, k := range keywords {
+		judged := 0 // up to here, as a part of a long value
 		t.each(k.word, func(start, end int) {
+			if start < judged {
+				return
+			}
 			a := assignment{text: t, keyword: k, start: start}
+			defer func() {
+				if a.end-a.begin >= maxJudged {
+					judged = a.end
+				}
+			}()
 			if v, ok := a.value(end); ok {
 				mark := secretMark
 				if k.strong {
@@ -56,7 +65,7 @@ func (t text) assignments() []span {
 
 // assignment is what is known of one while its value is looked for.
 type assignment struct {
-	text
+	*text
 	keyword
 	start int // of the keyword
 	name  int // where the name begins
@@ -65,13 +74,22 @@ type assignment struct {
 	shell  bool
 	quoted bool
 	sep    string
+	// begin and end are the bounds of the value.
+	begin, end int
 }
+
+const (
+	// maxName bounds the name of something, in bytes.
+	maxName = 64
+	// maxValue bounds a value, in bytes.
+	maxValue = 4096
+)
 
 // value returns the part of the text that is secret, behind a keyword that ends
 // at end.
 func (a *assignment) value(end int) (span, bool) {
 	a.name = a.start
-	for a.name > 0 && (isURL(a.s[a.name-1]) || a.s[a.name-1] == '.') {
+	for a.name > 0 && a.name > a.start-maxName && (isURL(a.s[a.name-1]) || a.s[a.name-1] == '.') {
 		a.name--
 	}
 	if !a.named() {
@@ -86,6 +104,7 @@ func (a *assignment) value(end int) (span, bool) {
 		return span{}, false
 	}
 	begin, stop, ok := a.literal(begin)
+	a.begin, a.end = begin, stop
 	inAddress := a.sep == ":" && a.name > 0 && a.s[a.name-1] == ':' // arn:…:secret:name
 	if !ok || inAddress || !a.secret(a.s[begin:stop], stop) {
 		return span{}, false
@@ -114,7 +133,7 @@ func (a *assignment) alnumBefore(i int) bool { return i > 0 && isAlnum(a.s[i-1])
 // nameEnd returns where a name ends whose keyword ends at i.
 func (a *assignment) nameEnd(i int) (int, bool) {
 	stop := i
-	for stop < len(a.s) && isURL(a.s[stop]) {
+	for stop < len(a.s) && stop < i+maxName && isURL(a.s[stop]) {
 		stop++
 	}
 	if tail := strings.Trim(a.lower[i:stop], "_-"); tail != "" && strings.Trim(tail, "0123456789") != "" && !slices.Contains(tails, tail) {
@@ -213,7 +232,7 @@ func (a *assignment) shellName() bool {
 }
 
 // blanks returns where a few blanks that begin at i end.
-func (t text) blanks(i int) int {
+func (t *text) blanks(i int) int {
 	const most = 40
 	for n := 0; i < len(t.s) && (t.s[i] == ' ' || t.s[i] == '\t') && n < most; n++ {
 		i++
@@ -244,7 +263,7 @@ func (a *assignment) literal(i int) (begin, end int, ok bool) {
 			continue
 		}
 		begin = i + len(quote[0])
-		line, _, _ := strings.Cut(a.s[begin:], "\n")
+		line, _, _ := strings.Cut(a.s[begin:min(len(a.s), begin+maxValue)], "\n")
 		n := strings.Index(line, quote[1])
 		if n < 0 {
 			return 0, 0, false
@@ -266,7 +285,7 @@ func (a *assignment) literal(i int) (begin, end int, ok bool) {
 		stops = "<"
 	}
 	end = i
-	for end < len(a.s) && a.s[end] > ' ' && a.s[end] < 0x7f && strings.IndexByte(stops, a.s[end]) < 0 && !a.nextAssignment(end) {
+	for end < len(a.s) && end < i+maxValue && a.s[end] > ' ' && a.s[end] < 0x7f && strings.IndexByte(stops, a.s[end]) < 0 && !a.nextAssignment(end) {
 		end++
 	}
 	for end > i && strings.IndexByte(".,:!?", a.s[end-1]) >= 0 && !a.shell {
@@ -288,7 +307,7 @@ func (a *assignment) nextAssignment(i int) bool {
 		return i+1 < len(a.s) && strings.IndexByte("nrt", a.s[i+1]) >= 0
 	}
 	stop := i + 1
-	for stop < len(a.s) && isURL(a.s[stop]) {
+	for stop < len(a.s) && stop < i+maxName && isURL(a.s[stop]) {
 		stop++
 	}
 	return stop > i+1 && stop < len(a.s) && a.s[stop] == '='
@@ -336,7 +355,7 @@ func (a *assignment) ends(i int) bool {
 
 // isName tells identifiers and what is reached through them.
 func isName(v string) bool {
-	return !isDigit(v[0]) && strings.IndexFunc(v, func(r rune) bool { return r >= utf8.RuneSelf || !isDotted(byte(r)) }) < 0
+	return !isDigit(v[0]) && strings.IndexFunc(v, func(r rune) bool { return r >= utf8.RuneSelf || !dotted.has(byte(r)) }) < 0
 }
 
 // isIdentifier tells names in which words make up more than a half: camelCase

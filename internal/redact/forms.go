@@ -5,14 +5,17 @@ import "strings"
 // minKeyLine is the least length of a line of base64 in a real private key.
 const minKeyLine = 40
 
+// maxLabel bounds the name of a PEM block with the dashes behind it.
+const maxLabel = 48
+
 // privateKeys finds PEM and PGP blocks, also escaped ones and those that are cut
 // off. The lines around nothing that could be a key stay.
-func (t text) privateKeys() []span {
+func (t *text) privateKeys() []span {
 	const dashes = "-----"
 	var out []span
 	t.each(dashes+"begin ", func(start, end int) {
-		label, _, ok := strings.Cut(t.s[end:], dashes)
-		if !ok || len(label) > 40 || !strings.HasSuffix(label, "PRIVATE KEY") && !strings.HasSuffix(label, "PRIVATE KEY BLOCK") {
+		label, _, ok := strings.Cut(t.s[end:min(len(t.s), end+maxLabel)], dashes)
+		if !ok || !strings.HasSuffix(label, "PRIVATE KEY") && !strings.HasSuffix(label, "PRIVATE KEY BLOCK") {
 			return
 		}
 		body := end + len(label) + len(dashes)
@@ -58,7 +61,7 @@ func keyChar(c byte) bool {
 
 // webTokens finds JSON web tokens, and tokens of bots that have a form but no
 // beginning of their own.
-func (t text) webTokens() []span {
+func (t *text) webTokens() []span {
 	var out []span
 	for pos := 0; ; {
 		i := strings.Index(t.s[pos:], "eyJ")
@@ -70,15 +73,15 @@ func (t text) webTokens() []span {
 		if !t.wordBegins(start) {
 			continue
 		}
-		end := t.run(start, isDotted)
+		end := t.run(start, dotted)
+		pos = max(pos, end)
 		parts := strings.Split(t.s[start:end], ".")
 		if len(parts) >= 2 && len(parts) <= 5 && len(parts[0]) >= 16 && (strings.HasPrefix(parts[1], "eyJ") && len(parts[1]) >= 16 || len(parts) == 5 && len(parts[4]) >= 16) {
 			out = append(out, span{start, end, "jwt"})
-			pos = end
 		}
 	}
 	t.each("q~", func(start, end int) { // an Azure client secret: abc8Q~ and 31 to 34 more
-		first, last := start-4, t.run(end, func(c byte) bool { return isDotted(c) || c == '~' })
+		first, last := start-4, t.run(end, base64)
 		if first >= 0 && isDigit(t.s[start-1]) && t.wordBegins(first) && last-end >= 31 && last-end <= 34 && !isPlaceholder(t.s[end:last]) {
 			out = append(out, span{first, last, "azure-secret"})
 		}
@@ -88,7 +91,7 @@ func (t text) webTokens() []span {
 		for first > 0 && isDigit(t.s[first-1]) {
 			first--
 		}
-		last := t.run(end, isURL)
+		last := t.run(end, urlsafe)
 		if n := start - first; n >= 8 && n <= 10 && last-end == 33 && t.s[end-1] == 'A' {
 			out = append(out, span{first, last, "telegram-token"})
 		}
@@ -103,14 +106,13 @@ var webhooks = []string{"hooks.slack.com/services/", "hooks.slack.com/workflows/
 var signatures = []string{"sig=", "signature=", "x-amz-signature=", "x-goog-signature="}
 
 // urls finds passwords and other secrets in addresses.
-func (t text) urls() []span {
+func (t *text) urls() []span {
 	var out []span
+	stop := 0
 	t.each("://", func(start, end int) {
-		stop := end
-		for stop < len(t.s) && t.s[stop] > ' ' && t.s[stop] < 0x7f && strings.IndexByte("\"'`<>\\", t.s[stop]) < 0 {
-			stop++
+		for stop = max(stop, end); stop < len(t.s) && t.s[stop] > ' ' && t.s[stop] < 0x7f && strings.IndexByte("\"'`<>\\", t.s[stop]) < 0; stop++ {
 		}
-		authority := t.s[end:stop]
+		authority := t.s[end:min(stop, end+maxValue)]
 		if i := strings.IndexAny(authority, "/?#"); i >= 0 && (strings.IndexByte(authority[:i], '@') >= 0 || strings.IndexByte(authority[i:], '@') < 0 || !oddPassword(authority, i)) {
 			authority = authority[:i]
 		}
@@ -125,7 +127,10 @@ func (t text) urls() []span {
 	})
 	for _, w := range webhooks {
 		t.each(w, func(_, end int) {
-			stop := t.run(end, func(c byte) bool { return isDotted(c) || c == '/' || c == '@' })
+			stop := end
+			for stop < len(t.s) && stop < end+maxJudged && (base64.has(t.s[stop]) || t.s[stop] == '@') {
+				stop++
+			}
 			if longestRun(t.s[end:stop], isURL) >= 20 && !isPlaceholder(t.s[end:stop]) {
 				out = append(out, span{end, stop, "webhook"})
 			}
@@ -133,7 +138,10 @@ func (t text) urls() []span {
 	}
 	for _, name := range signatures {
 		t.each(name, func(start, end int) {
-			stop := t.run(end, func(c byte) bool { return isBase64(c) || c == '%' })
+			stop := end
+			for stop < len(t.s) && stop < end+maxValue && (base64.has(t.s[stop]) || t.s[stop] == '%') {
+				stop++
+			}
 			if start > 0 && (t.s[start-1] == '&' || t.s[start-1] == '?') && stop-end >= 32 && !isPlaceholder(t.s[end:stop]) {
 				out = append(out, span{end, stop, "signature"})
 			}
@@ -165,16 +173,16 @@ const (
 )
 
 // headers finds what authorizes a request.
-func (t text) headers() []span {
+func (t *text) headers() []span {
 	var out []span
 	add := func(mark string, least int, ok func(v string) bool) func(int, int) {
 		return func(start, end int) {
 			begin := t.blanks(end)
-			stop := t.run(begin, isBase64)
+			stop := t.run(begin, base64)
 			if next := t.blanks(stop); next > stop && next < begin+maxScheme { // a scheme of its own
-				begin, stop = next, t.run(next, isBase64)
+				begin, stop = next, t.run(next, base64)
 			}
-			if v := t.s[begin:stop]; begin > end && (start == 0 || !isAlnum(t.s[start-1])) && len(v) >= least && !isPlaceholder(v) && ok(v) && !strings.HasPrefix(t.s[stop:], "(") {
+			if v := t.s[begin:min(stop, begin+maxJudged)]; begin > end && (start == 0 || !isAlnum(t.s[start-1])) && len(v) >= least && !isPlaceholder(v) && ok(v) && !strings.HasPrefix(t.s[stop:], "(") {
 				out = append(out, span{begin, stop, mark})
 			}
 		}
@@ -190,7 +198,7 @@ func (t text) headers() []span {
 				begin++
 			}
 			stop := begin
-			for stop < len(t.s) && t.s[stop] > ' ' && t.s[stop] < 0x7f && strings.IndexByte("'\"`/", t.s[stop]) < 0 {
+			for stop < len(t.s) && stop < begin+maxValue && t.s[stop] > ' ' && t.s[stop] < 0x7f && strings.IndexByte("'\"`/", t.s[stop]) < 0 {
 				stop++
 			}
 			user, password, ok := strings.Cut(t.s[begin:stop], ":")

@@ -43,7 +43,7 @@ type span struct {
 // find returns the secrets in s in the order of their beginnings. They may
 // overlap.
 func find(s string) []span {
-	t := text{s, lower(s)}
+	t := &text{s: s, lower: lower(s)}
 	found := slices.Concat(t.private(), t.privateKeys(), t.tokens(), t.webTokens(), t.urls(), t.headers(), t.assignments())
 	found = slices.DeleteFunc(found, func(f span) bool { return f.mark != private && strings.Contains(s[f.start:f.end], begin) })
 	slices.SortStableFunc(found, func(a, b span) int { return cmp.Compare(a.start, b.start) })
@@ -70,7 +70,10 @@ func replace(s string, found []span) string {
 
 // text is what is searched, as it is and with its ASCII letters in lower case;
 // both have the same length.
-type text struct{ s, lower string }
+type text struct {
+	s, lower string
+	runs     [charsets]span // the last answers of run
+}
 
 func lower(s string) string {
 	b := []byte(s)
@@ -83,7 +86,7 @@ func lower(s string) string {
 }
 
 // each calls f with every place of a word, given in lower case.
-func (t text) each(word string, f func(start, end int)) {
+func (t *text) each(word string, f func(start, end int)) {
 	for pos := 0; ; {
 		i := strings.Index(t.lower[pos:], word)
 		if i < 0 {
@@ -98,7 +101,7 @@ const private = "private"
 
 // private finds <private>…</private>, also nested and never closed. Between
 // backticks the tag is only mentioned.
-func (t text) private() []span {
+func (t *text) private() []span {
 	const opening, closing = "<private>", "</private>"
 	var out []span
 	depth := 0
@@ -126,6 +129,6 @@ func (t text) private() []span {
 
 // quoted tells whether a part of the text stands between quotes, one of those
 // given.
-func (t text) quoted(start, end int, quotes string) bool {
+func (t *text) quoted(start, end int, quotes string) bool {
 	return start > 0 && end < len(t.s) && t.s[start-1] == t.s[end] && strings.IndexByte(quotes, t.s[end]) >= 0
 }

@@ -90,3 +90,19 @@ func BenchmarkText(b *testing.B) {
 		})
 	}
 }
+
+// TestHostile has texts of which a careless scanner takes a pass for each
+// character: minutes, here.
+func TestHostile(t *testing.T) {
+	t.Parallel()
+	for _, part := range []string{
+		"sk-", "ghp_", "eyJ.", "eyJ", "password=", "token", "token=", `token="`, "key:", "://", "://a:", "a://a:b@", "bearer", "bearer ", "authorization:",
+		"-----BEGIN ", "-----BEGIN PRIVATE KEY-----", "<private>", "</private>", " -u", "&sig=", "q~", ":aa", "1", "密码是", "<token>", "password for ", "hooks.slack.com/services/",
+		"password is ", "\\", "'", "=", "api key ",
+	} {
+		text := strings.Repeat(part, (1<<20)/len(part))
+		if out := Text(text); Text(out) != out {
+			t.Errorf("%q, repeated, is not idempotent", part)
+		}
+	}
+}

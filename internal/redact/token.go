@@ -12,156 +12,184 @@ func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 func isLetter(c byte) bool { return isUpper(c) || isLower(c) }
 func isAlnum(c byte) bool  { return isLetter(c) || isDigit(c) }
 func isURL(c byte) bool    { return isAlnum(c) || c == '-' || c == '_' }
-func isDotted(c byte) bool { return isURL(c) || c == '.' }
-func isCaps(c byte) bool   { return isUpper(c) || isDigit(c) }
 func isHex(c byte) bool    { return isDigit(c) || 'a' <= c && c <= 'f' }
 
-// isBase64 tells the characters of a value as headers and keys have it.
-func isBase64(c byte) bool { return isDotted(c) || strings.IndexByte("+/=~", c) >= 0 }
+// charset is a kind of characters that credentials are made of.
+type charset int
+
+const (
+	alnum charset = iota
+	caps
+	hex
+	urlsafe
+	dotted
+	base64 // as values in headers and configuration have it
+	charsets
+)
+
+func (s charset) has(c byte) bool {
+	switch s {
+	case alnum:
+		return isAlnum(c)
+	case caps:
+		return isUpper(c) || isDigit(c)
+	case hex:
+		return isHex(c)
+	case urlsafe:
+		return isURL(c)
+	case dotted:
+		return isURL(c) || c == '.'
+	}
+	return isURL(c) || strings.IndexByte("./+=~", c) >= 0
+}
 
 // token is a form of credential that is told by how it begins.
 type token struct {
 	mark     string
 	prefix   string
-	in       func(byte) bool // the characters after the prefix
-	min, max int             // their number; max is 0 if there is no limit
+	in       charset // the characters after the prefix
+	min, max int     // their number; max is 0 if there is no limit
 }
 
 var knownTokens = []token{
-	{"api-key", "sk-", isURL, 20, 0},
-	{"api-key", "xai-", isAlnum, 60, 100},
-	{"api-key", "gsk_", isAlnum, 40, 64},
-	{"api-key", "pplx-", isAlnum, 40, 64},
-	{"api-key", "r8_", isAlnum, 36, 42},
-	{"api-key", "nvapi-", isURL, 60, 80},
-	{"api-key", "tvly-", isURL, 24, 80},
-	{"api-key", "jina_", isURL, 50, 80},
-	{"api-key", "fw_", isAlnum, 20, 40},
-	{"api-key", "fc-", isHex, 32, 32},
-	{"api-key", "e2b_", isHex, 40, 40},
-	{"api-key", "lsv2_pt_", isURL, 32, 64},
-	{"api-key", "lsv2_sk_", isURL, 32, 64},
-	{"huggingface-token", "hf_", isAlnum, 30, 40},
-	{"huggingface-token", "api_org_", isAlnum, 30, 40},
-	{"stripe-key", "sk_live_", isAlnum, 16, 0},
-	{"stripe-key", "sk_test_", isAlnum, 16, 0},
-	{"stripe-key", "rk_live_", isAlnum, 16, 0},
-	{"stripe-key", "rk_test_", isAlnum, 16, 0},
-	{"stripe-key", "sk_prod_", isAlnum, 16, 0},
-	{"stripe-key", "rk_prod_", isAlnum, 16, 0},
-	{"stripe-key", "whsec_", isBase64, 24, 0},
-	{"github-token", "ghp_", isAlnum, 30, 0},
-	{"github-token", "gho_", isAlnum, 30, 0},
-	{"github-token", "ghu_", isAlnum, 30, 0},
-	{"github-token", "ghs_", isAlnum, 30, 0},
-	{"github-token", "ghr_", isAlnum, 30, 0},
-	{"github-token", "github_pat_", isURL, 30, 0},
-	{"gitlab-token", "glpat-", isDotted, 20, 0},
-	{"gitlab-token", "gldt-", isURL, 20, 0},
-	{"gitlab-token", "glrt-", isDotted, 20, 0},
-	{"gitlab-token", "glptt-", isURL, 20, 0},
-	{"gitlab-token", "glcbt-", isURL, 20, 0},
-	{"gitlab-token", "glft-", isURL, 20, 0},
-	{"gitlab-token", "glsoat-", isURL, 20, 0},
-	{"gitlab-token", "glimt-", isURL, 20, 0},
-	{"gitlab-token", "glagent-", isURL, 20, 0},
-	{"gitlab-token", "gloas-", isURL, 20, 0},
-	{"gitlab-token", "glffct-", isURL, 20, 0},
-	{"gitlab-token", "GR1348941", isURL, 20, 20},
-	{"slack-token", "xoxb-", isURL, 20, 0},
-	{"slack-token", "xoxp-", isURL, 20, 0},
-	{"slack-token", "xoxa-", isURL, 20, 0},
-	{"slack-token", "xoxr-", isURL, 20, 0},
-	{"slack-token", "xoxs-", isURL, 20, 0},
-	{"slack-token", "xoxc-", isURL, 20, 0},
-	{"slack-token", "xoxd-", isBase64, 20, 0},
-	{"slack-token", "xoxe-", isURL, 20, 0},
-	{"slack-token", "xoxe.xox", isURL, 20, 0},
-	{"slack-token", "xapp-", isURL, 20, 0},
-	{"aws-key", "AKIA", isCaps, 16, 16},
-	{"aws-key", "ASIA", isCaps, 16, 16},
-	{"aws-key", "ABIA", isCaps, 16, 16},
-	{"aws-key", "ACCA", isCaps, 16, 16},
-	{"aws-key", "ABSK", isBase64, 100, 0},
-	{"alibaba-key", "LTAI", isAlnum, 16, 20},
-	{"tencent-key", "AKID", isAlnum, 32, 32},
-	{"google-key", "AIza", isURL, 35, 35},
-	{"google-token", "ya29.", isURL, 30, 0},
-	{"google-token", "1//0", isURL, 40, 0},
-	{"google-secret", "GOCSPX-", isURL, 28, 28},
-	{"npm-token", "npm_", isAlnum, 36, 36},
-	{"pypi-token", "pypi-", isURL, 50, 0},
-	{"rubygems-token", "rubygems_", isHex, 48, 48},
-	{"docker-token", "dckr_pat_", isURL, 24, 40},
-	{"docker-token", "dckr_oat_", isURL, 24, 40},
-	{"digitalocean-token", "dop_v1_", isHex, 64, 64},
-	{"digitalocean-token", "doo_v1_", isHex, 64, 64},
-	{"digitalocean-token", "dor_v1_", isHex, 64, 64},
-	{"shopify-token", "shpat_", isAlnum, 32, 32},
-	{"shopify-token", "shpss_", isAlnum, 32, 32},
-	{"shopify-token", "shpca_", isAlnum, 32, 32},
-	{"shopify-token", "shppa_", isAlnum, 32, 32},
-	{"sendgrid-key", "SG.", isDotted, 60, 70},
-	{"mailgun-key", "key-", isHex, 32, 32},
-	{"vault-token", "hvs.", isURL, 24, 0},
-	{"vault-token", "hvb.", isURL, 24, 0},
-	{"vault-token", "hvr.", isURL, 24, 0},
-	{"atlassian-token", "ATATT3x", isBase64, 60, 0},
-	{"atlassian-token", "ATCTT3x", isBase64, 60, 0},
-	{"atlassian-token", "ATBB", isAlnum, 32, 32},
-	{"linear-key", "lin_api_", isAlnum, 40, 40},
-	{"notion-token", "ntn_", isAlnum, 40, 50},
-	{"notion-token", "secret_", isAlnum, 43, 43},
-	{"figma-token", "figd_", isURL, 38, 0},
-	{"postman-key", "PMAK-", isURL, 50, 64},
-	{"sentry-token", "sntrys_", isBase64, 60, 0},
-	{"sentry-token", "sntryu_", isHex, 64, 64},
-	{"doppler-token", "dp.pt.", isAlnum, 40, 44},
-	{"doppler-token", "dp.st.", isDotted, 40, 0},
-	{"netlify-token", "nfp_", isAlnum, 36, 40},
-	{"vercel-token", "vcp_", isAlnum, 40, 0},
-	{"supabase-token", "sbp_", isHex, 40, 40},
-	{"supabase-key", "sb_secret_", isURL, 30, 0},
-	{"planetscale-token", "pscale_tkn_", isDotted, 30, 0},
-	{"planetscale-token", "pscale_oauth_", isDotted, 30, 0},
-	{"planetscale-password", "pscale_pw_", isDotted, 30, 0},
-	{"grafana-token", "glsa_", isURL, 40, 42},
-	{"grafana-token", "glc_", isBase64, 32, 0},
-	{"newrelic-key", "NRAK-", isAlnum, 27, 27},
-	{"newrelic-key", "NRII-", isURL, 32, 32},
-	{"databricks-token", "dapi", isHex, 32, 32},
-	{"heroku-key", "HRKU-", isURL, 36, 0},
-	{"tailscale-key", "tskey-", isURL, 24, 0},
-	{"flyio-token", "fo1_", isURL, 40, 0},
-	{"flyio-token", "fm2_", isBase64, 60, 0},
-	{"onepassword-token", "ops_eyJ", isBase64, 100, 0},
-	{"age-key", "AGE-SECRET-KEY-1", isCaps, 58, 58},
-	{"square-token", "sq0csp-", isURL, 43, 43},
-	{"square-token", "sq0atp-", isURL, 22, 22},
-	{"square-token", "EAAA", isURL, 60, 60},
-	{"facebook-token", "EAA", isAlnum, 100, 0},
-	{"twilio-key", "SK", isHex, 32, 32},
-	{"easypost-key", "EZAK", isAlnum, 54, 54},
-	{"easypost-key", "EZTK", isAlnum, 54, 54},
-	{"flutterwave-key", "FLWSECK", isURL, 12, 0},
-	{"clojars-token", "CLOJARS_", isAlnum, 60, 60},
-	{"dynatrace-token", "dt0c01.", isDotted, 80, 0},
-	{"frameio-token", "fio-u-", isURL, 64, 64},
-	{"sourcegraph-token", "sgp_", isURL, 40, 60},
-	{"openshift-token", "sha256~", isURL, 43, 43},
-	{"brevo-key", "xkeysib-", isURL, 70, 90},
-	{"shippo-token", "shippo_live_", isHex, 40, 40},
-	{"shippo-token", "shippo_test_", isHex, 40, 40},
-	{"pulumi-token", "pul-", isHex, 40, 40},
-	{"prefect-token", "pnu_", isAlnum, 36, 36},
-	{"readme-token", "rdme_", isAlnum, 70, 70},
-	{"typeform-token", "tfp_", isBase64, 59, 59},
-	{"infracost-token", "ico-", isAlnum, 32, 32},
-	{"scalingo-token", "tk-us-", isURL, 48, 48},
-	{"duffel-token", "duffel_test_", isBase64, 40, 50},
-	{"duffel-token", "duffel_live_", isBase64, 40, 50},
-	{"yandex-key", "AQVN", isURL, 35, 38},
+	{"api-key", "sk-", urlsafe, 20, 0},
+	{"api-key", "xai-", alnum, 60, 100},
+	{"api-key", "gsk_", alnum, 40, 64},
+	{"api-key", "pplx-", alnum, 40, 64},
+	{"api-key", "r8_", alnum, 36, 42},
+	{"api-key", "nvapi-", urlsafe, 60, 80},
+	{"api-key", "tvly-", urlsafe, 24, 80},
+	{"api-key", "jina_", urlsafe, 50, 80},
+	{"api-key", "fw_", alnum, 20, 40},
+	{"api-key", "fc-", hex, 32, 32},
+	{"api-key", "e2b_", hex, 40, 40},
+	{"api-key", "lsv2_pt_", urlsafe, 32, 64},
+	{"api-key", "lsv2_sk_", urlsafe, 32, 64},
+	{"huggingface-token", "hf_", alnum, 30, 40},
+	{"huggingface-token", "api_org_", alnum, 30, 40},
+	{"stripe-key", "sk_live_", alnum, 16, 0},
+	{"stripe-key", "sk_test_", alnum, 16, 0},
+	{"stripe-key", "rk_live_", alnum, 16, 0},
+	{"stripe-key", "rk_test_", alnum, 16, 0},
+	{"stripe-key", "sk_prod_", alnum, 16, 0},
+	{"stripe-key", "rk_prod_", alnum, 16, 0},
+	{"stripe-key", "whsec_", base64, 24, 0},
+	{"github-token", "ghp_", alnum, 30, 0},
+	{"github-token", "gho_", alnum, 30, 0},
+	{"github-token", "ghu_", alnum, 30, 0},
+	{"github-token", "ghs_", alnum, 30, 0},
+	{"github-token", "ghr_", alnum, 30, 0},
+	{"github-token", "github_pat_", urlsafe, 30, 0},
+	{"gitlab-token", "glpat-", dotted, 20, 0},
+	{"gitlab-token", "gldt-", urlsafe, 20, 0},
+	{"gitlab-token", "glrt-", dotted, 20, 0},
+	{"gitlab-token", "glptt-", urlsafe, 20, 0},
+	{"gitlab-token", "glcbt-", urlsafe, 20, 0},
+	{"gitlab-token", "glft-", urlsafe, 20, 0},
+	{"gitlab-token", "glsoat-", urlsafe, 20, 0},
+	{"gitlab-token", "glimt-", urlsafe, 20, 0},
+	{"gitlab-token", "glagent-", urlsafe, 20, 0},
+	{"gitlab-token", "gloas-", urlsafe, 20, 0},
+	{"gitlab-token", "glffct-", urlsafe, 20, 0},
+	{"gitlab-token", "GR1348941", urlsafe, 20, 20},
+	{"slack-token", "xoxb-", urlsafe, 20, 0},
+	{"slack-token", "xoxp-", urlsafe, 20, 0},
+	{"slack-token", "xoxa-", urlsafe, 20, 0},
+	{"slack-token", "xoxr-", urlsafe, 20, 0},
+	{"slack-token", "xoxs-", urlsafe, 20, 0},
+	{"slack-token", "xoxc-", urlsafe, 20, 0},
+	{"slack-token", "xoxd-", base64, 20, 0},
+	{"slack-token", "xoxe-", urlsafe, 20, 0},
+	{"slack-token", "xoxe.xox", urlsafe, 20, 0},
+	{"slack-token", "xapp-", urlsafe, 20, 0},
+	{"aws-key", "AKIA", caps, 16, 16},
+	{"aws-key", "ASIA", caps, 16, 16},
+	{"aws-key", "ABIA", caps, 16, 16},
+	{"aws-key", "ACCA", caps, 16, 16},
+	{"aws-key", "ABSK", base64, 100, 0},
+	{"alibaba-key", "LTAI", alnum, 16, 20},
+	{"tencent-key", "AKID", alnum, 32, 32},
+	{"google-key", "AIza", urlsafe, 35, 35},
+	{"google-token", "ya29.", urlsafe, 30, 0},
+	{"google-token", "1//0", urlsafe, 40, 0},
+	{"google-secret", "GOCSPX-", urlsafe, 28, 28},
+	{"npm-token", "npm_", alnum, 36, 36},
+	{"pypi-token", "pypi-", urlsafe, 50, 0},
+	{"rubygems-token", "rubygems_", hex, 48, 48},
+	{"docker-token", "dckr_pat_", urlsafe, 24, 40},
+	{"docker-token", "dckr_oat_", urlsafe, 24, 40},
+	{"digitalocean-token", "dop_v1_", hex, 64, 64},
+	{"digitalocean-token", "doo_v1_", hex, 64, 64},
+	{"digitalocean-token", "dor_v1_", hex, 64, 64},
+	{"shopify-token", "shpat_", alnum, 32, 32},
+	{"shopify-token", "shpss_", alnum, 32, 32},
+	{"shopify-token", "shpca_", alnum, 32, 32},
+	{"shopify-token", "shppa_", alnum, 32, 32},
+	{"sendgrid-key", "SG.", dotted, 60, 70},
+	{"mailgun-key", "key-", hex, 32, 32},
+	{"vault-token", "hvs.", urlsafe, 24, 0},
+	{"vault-token", "hvb.", urlsafe, 24, 0},
+	{"vault-token", "hvr.", urlsafe, 24, 0},
+	{"atlassian-token", "ATATT3x", base64, 60, 0},
+	{"atlassian-token", "ATCTT3x", base64, 60, 0},
+	{"atlassian-token", "ATBB", alnum, 32, 32},
+	{"linear-key", "lin_api_", alnum, 40, 40},
+	{"notion-token", "ntn_", alnum, 40, 50},
+	{"notion-token", "secret_", alnum, 43, 43},
+	{"figma-token", "figd_", urlsafe, 38, 0},
+	{"postman-key", "PMAK-", urlsafe, 50, 64},
+	{"sentry-token", "sntrys_", base64, 60, 0},
+	{"sentry-token", "sntryu_", hex, 64, 64},
+	{"doppler-token", "dp.pt.", alnum, 40, 44},
+	{"doppler-token", "dp.st.", dotted, 40, 0},
+	{"netlify-token", "nfp_", alnum, 36, 40},
+	{"vercel-token", "vcp_", alnum, 40, 0},
+	{"supabase-token", "sbp_", hex, 40, 40},
+	{"supabase-key", "sb_secret_", urlsafe, 30, 0},
+	{"planetscale-token", "pscale_tkn_", dotted, 30, 0},
+	{"planetscale-token", "pscale_oauth_", dotted, 30, 0},
+	{"planetscale-password", "pscale_pw_", dotted, 30, 0},
+	{"grafana-token", "glsa_", urlsafe, 40, 42},
+	{"grafana-token", "glc_", base64, 32, 0},
+	{"newrelic-key", "NRAK-", alnum, 27, 27},
+	{"newrelic-key", "NRII-", urlsafe, 32, 32},
+	{"databricks-token", "dapi", hex, 32, 32},
+	{"heroku-key", "HRKU-", urlsafe, 36, 0},
+	{"tailscale-key", "tskey-", urlsafe, 24, 0},
+	{"flyio-token", "fo1_", urlsafe, 40, 0},
+	{"flyio-token", "fm2_", base64, 60, 0},
+	{"onepassword-token", "ops_eyJ", base64, 100, 0},
+	{"age-key", "AGE-SECRET-KEY-1", caps, 58, 58},
+	{"square-token", "sq0csp-", urlsafe, 43, 43},
+	{"square-token", "sq0atp-", urlsafe, 22, 22},
+	{"square-token", "EAAA", urlsafe, 60, 60},
+	{"facebook-token", "EAA", alnum, 100, 0},
+	{"twilio-key", "SK", hex, 32, 32},
+	{"easypost-key", "EZAK", alnum, 54, 54},
+	{"easypost-key", "EZTK", alnum, 54, 54},
+	{"flutterwave-key", "FLWSECK", urlsafe, 12, 0},
+	{"clojars-token", "CLOJARS_", alnum, 60, 60},
+	{"dynatrace-token", "dt0c01.", dotted, 80, 0},
+	{"frameio-token", "fio-u-", urlsafe, 64, 64},
+	{"sourcegraph-token", "sgp_", urlsafe, 40, 60},
+	{"openshift-token", "sha256~", urlsafe, 43, 43},
+	{"brevo-key", "xkeysib-", urlsafe, 70, 90},
+	{"shippo-token", "shippo_live_", hex, 40, 40},
+	{"shippo-token", "shippo_test_", hex, 40, 40},
+	{"pulumi-token", "pul-", hex, 40, 40},
+	{"prefect-token", "pnu_", alnum, 36, 36},
+	{"readme-token", "rdme_", alnum, 70, 70},
+	{"typeform-token", "tfp_", base64, 59, 59},
+	{"infracost-token", "ico-", alnum, 32, 32},
+	{"scalingo-token", "tk-us-", urlsafe, 48, 48},
+	{"duffel-token", "duffel_test_", base64, 40, 50},
+	{"duffel-token", "duffel_live_", base64, 40, 50},
+	{"yandex-key", "AQVN", urlsafe, 35, 38},
 }
+
+// maxJudged is how much of a value is looked at to tell whether it is a secret,
+// in bytes.
+const maxJudged = 512
 
 // tokensByFirst has the known tokens by the first character of their prefix.
 var tokensByFirst = sync.OnceValue(func() *[256][]*token {
@@ -174,7 +202,7 @@ var tokensByFirst = sync.OnceValue(func() *[256][]*token {
 })
 
 // tokens finds what begins as a known credential does.
-func (t text) tokens() []span {
+func (t *text) tokens() []span {
 	var out []span
 	known := tokensByFirst()
 	for i := 0; i < len(t.s); i++ {
@@ -187,8 +215,15 @@ func (t text) tokens() []span {
 			}
 			body := i + len(k.prefix)
 			end := t.run(body, k.in)
-			if n := end - body; n >= k.min && (k.max == 0 || n <= k.max && !t.goesOn(end)) && k.plausible(t.s[body:end]) {
+			n := end - body
+			if n < k.min || k.max > 0 && (n > k.max || t.goesOn(end)) {
+				continue
+			}
+			is := k.plausible(t.s[body:min(end, body+maxJudged)])
+			if is {
 				out = append(out, span{i, end, k.mark})
+			}
+			if is || n > maxJudged {
 				i = end - 1
 				break
 			}
@@ -215,24 +250,29 @@ func (k *token) plausible(body string) bool {
 }
 
 // run returns where the characters of a kind that begin at i end. A dot at the
-// end of a sentence is not one of them.
-func (t text) run(i int, in func(byte) bool) int {
-	begin := i
-	for i < len(t.s) && in(t.s[i]) {
-		i++
+// end of a sentence is not one of them. The last answer is remembered, so that
+// no text takes more than one pass.
+func (t *text) run(i int, in charset) int {
+	last := &t.runs[in]
+	if i < last.start || i >= last.end {
+		*last = span{start: i, end: i}
+		for last.end < len(t.s) && in.has(t.s[last.end]) {
+			last.end++
+		}
 	}
-	for i > begin && t.s[i-1] == '.' {
-		i--
+	end := last.end
+	for end > i && t.s[end-1] == '.' {
+		end--
 	}
-	return i
+	return end
 }
 
 // goesOn tells whether a word that should have ended at i does not.
-func (t text) goesOn(i int) bool { return i < len(t.s) && (isAlnum(t.s[i]) || t.s[i] == '_') }
+func (t *text) goesOn(i int) bool { return i < len(t.s) && (isAlnum(t.s[i]) || t.s[i] == '_') }
 
 // wordBegins tells whether a credential may begin at i: behind anything but a
 // letter or a digit, or behind an escape (\n, %3D) that ends in one.
-func (t text) wordBegins(i int) bool {
+func (t *text) wordBegins(i int) bool {
 	if i == 0 || !isAlnum(t.s[i-1]) {
 		return true
 	}
