@@ -77,7 +77,7 @@ func newRememberCommand(a *app) *cobra.Command {
 		RunE: func(c *cobra.Command, words []string) error {
 			cwd, _ := os.Getwd()
 			return a.withWorkspace(func(ws *workspace.Workspace) error {
-				note, err := ws.Remember(c.Context(), client.RememberRequest{Content: hooks.Clean(strings.Join(words, " ")), Title: title, Cwd: cwd})
+				note, err := ws.Remember(c.Context(), client.RememberRequest{Content: hooks.Clean(strings.Join(words, " ")), Title: hooks.Clean(title), Cwd: cwd})
 				if err != nil {
 					return err
 				}
