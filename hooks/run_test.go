@@ -523,7 +523,7 @@ func TestPermanentErrorGoesToQuarantine(t *testing.T) {
 	if err != nil || len(entries) != 1 || entries[0].State != spool.Quarantined || entries[0].Turn.Reason != "refused" {
 		t.Fatalf("spool: %+v, %v", entries, err)
 	}
-	if err := w.Spool.Release(entries[0].Key); err != nil {
+	if err := w.Spool.Release(entries[0]); err != nil {
 		t.Fatal(err)
 	}
 	w.hook("stop", "text", "better", "turn", "t3")
