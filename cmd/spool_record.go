@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mattn/go-isatty"
 	"github.com/spf13/cobra"
 
 	"github.com/agentscope-ai/reme-hook/spool"
@@ -211,13 +212,13 @@ func (a *app) runSpoolDrop(ctx context.Context, o spoolDropOptions, names []stri
 }
 
 func (a *app) confirmDrop(entries []spool.Entry) error {
-	if !a.asked() {
+	if !isatty.IsTerminal(a.stdin.Fd()) {
 		return usageError{errors.New("nothing was dropped: what is dropped is lost, so say --yes")}
 	}
 	for _, e := range entries {
-		fmt.Fprintf(a.stdout, "%-11s  %s  %d events  %s\n", e.State, e.Name, len(e.Turn.Events), e.Key)
+		fmt.Fprintf(a.stderr, "%-11s  %s  %d events  %s\n", e.State, e.Name, len(e.Turn.Events), e.Key)
 	}
-	fmt.Fprint(a.stdout, "What is dropped is lost. Go on? [y/N] ")
+	fmt.Fprint(a.stderr, "What is dropped is lost. Go on? [y/N] ")
 	answer, err := bufio.NewReader(a.stdin).ReadString('\n')
 	if err != nil {
 		return err

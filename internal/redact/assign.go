@@ -399,7 +399,7 @@ func isReference(v string) bool {
 	switch {
 	case len(v) < 6 || isPath(v):
 		return true
-	case strings.IndexByte("$%{<&[(*", v[0]) >= 0:
+	case strings.IndexByte("$%{<&[(*\"'`", v[0]) >= 0:
 		return true
 	}
 	for _, sign := range []string{"${", "{{", "$(", "<", "[redacted", "ENC[", "process.env", "os.environ", "getenv", "secretKeyRef", "sha256:", "arn:", "%s", "%v", `\u`, `\x`, "&&", "||", "?.", "secrets."} {

@@ -162,8 +162,6 @@ var knownTokens = []token{
 	{"age-key", "AGE-SECRET-KEY-1", caps, 58, 58},
 	{"square-token", "sq0csp-", urlsafe, 43, 43},
 	{"square-token", "sq0atp-", urlsafe, 22, 22},
-	{"square-token", "EAAA", urlsafe, 60, 60},
-	{"facebook-token", "EAA", alnum, 100, 0},
 	{"twilio-key", "SK", hex, 32, 32},
 	{"easypost-key", "EZAK", alnum, 54, 54},
 	{"easypost-key", "EZTK", alnum, 54, 54},
