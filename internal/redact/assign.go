@@ -22,6 +22,7 @@ var keywords = []keyword{
 	{"password", true, false}, {"passwd", true, false}, {"passphrase", true, false}, {"passcode", true, false}, {"pwd", true, false}, {"_pass", true, false}, {"-pass", true, false}, {"pass", true, true},
 	{"secret", false, false}, {"token", false, false}, {"credential", false, false},
 	{"key", false, false}, {"auth", false, true}, {"secret_key_base", false, false},
+	{"pw", true, true}, {"passwort", true, false}, {"kennwort", true, false}, {"contraseña", true, false}, {"senha", true, true}, {"mot de passe", true, false}, {"пароль", true, false}, {"Пароль", true, false},
 	{"密码", true, false}, {"口令", true, false}, {"密碼", true, false}, {"パスワード", true, false}, {"비밀번호", true, false},
 	{"密钥", false, false}, {"令牌", false, false}, {"トークン", false, false}, {"シークレット", false, false}, {"キー", false, false},
 }
@@ -228,7 +229,7 @@ func (a *assignment) option() bool {
 // shellName tells whether the name stands where an environment, a command line,
 // a connection string or an address has one.
 func (a *assignment) shellName() bool {
-	return a.name == 0 || strings.IndexByte(" \t\n;?&\"'`-", a.s[a.name-1]) >= 0 || a.s[a.name-1] >= utf8.RuneSelf || a.option()
+	return a.name == 0 || strings.IndexByte(" \t\n;?&\"'`-=", a.s[a.name-1]) >= 0 || a.s[a.name-1] >= utf8.RuneSelf || a.option()
 }
 
 // blanks returns where a few blanks that begin at i end.
@@ -288,7 +289,11 @@ func (a *assignment) literal(i int) (begin, end int, ok bool) {
 	for end < len(a.s) && end < i+maxValue && a.s[end] > ' ' && a.s[end] < 0x7f && strings.IndexByte(stops, a.s[end]) < 0 && !a.nextAssignment(end) {
 		end++
 	}
-	for end > i && strings.IndexByte(".,:!?", a.s[end-1]) >= 0 && !a.shell {
+	closing := ".,:"
+	if a.sep == "is" {
+		closing = ".,:!?"
+	}
+	for end > i && strings.IndexByte(closing, a.s[end-1]) >= 0 && !a.shell {
 		end--
 	}
 	if a.shell && end > i && strings.IndexByte(",)", a.s[end-1]) >= 0 && !strings.ContainsAny(a.s[i:end-1], "!@#%^&*+~") {
@@ -327,14 +332,14 @@ func (a *assignment) secret(v string, end int) bool {
 		}
 		return isRandom(v)
 	}
-	code := end < len(a.s) && strings.IndexByte("([{\\", a.s[end]) >= 0
+	code := end < len(a.s) && strings.IndexByte("([{\\`", a.s[end]) >= 0
 	switch {
 	case code:
 		return false
 	case a.sep == "is":
 		return a.strong && isPassword(v) && !technical(v) && (!isWordy(v) || a.ends(end)) || !a.strong && len(v) >= 16 && isRandom(v)
 	case a.strong && a.ends(end) && !isPath(v):
-		lineEnds := end == len(a.s) || strings.IndexByte("\r\n", a.s[end]) >= 0
+		lineEnds := end == len(a.s) || strings.IndexByte("\r\n ", a.s[end]) >= 0
 		return isPassword(v) && (!isName(v) || !isWordy(v) || (a.sep == ":" || a.sep == "：") && (lineEnds || !isIdentifier(v)))
 	}
 	return isRandom(v) && (!isName(v) || !isIdentifier(v) && (len(v) >= 16 || a.ends(end)))
@@ -350,6 +355,11 @@ func (a *assignment) login() bool {
 func (a *assignment) ends(i int) bool {
 	rest := strings.TrimLeft(a.s[i:], ".!?")
 	r, _ := utf8.DecodeRuneInString(rest)
+	for _, aside := range []string{" (", " #", " //", " /*"} {
+		if strings.HasPrefix(rest, aside) {
+			return true
+		}
+	}
 	return rest == "" || strings.ContainsRune("\n\r\"'`）)。，、！；", r) || len(rest) < len(a.s[i:]) && r == ' ' || strings.HasPrefix(rest, ", ")
 }
 
@@ -375,9 +385,12 @@ func isIdentifier(v string) bool {
 	return 2*words > len(v) && lower(v) != v
 }
 
-// isCode tells numbers, indexes and calls.
+// isCode tells numbers, names with a dollar sign, indexes and calls.
 func isCode(v string) bool {
 	if strings.HasPrefix(strings.TrimPrefix(v, "-"), "0x") && len(v) < 40 {
+		return true
+	}
+	if strings.IndexByte(v, '$') >= 0 && isIdentifier(v) {
 		return true
 	}
 	i := strings.IndexAny(v, "[(=")
@@ -425,7 +438,7 @@ func isPassword(v string) bool {
 
 // isRandom tells what a machine made.
 func isRandom(v string) bool {
-	if len(v) < 8 || isWordy(v) || distinct(v) < 6 || strings.IndexByte(v, '$') >= 0 {
+	if len(v) < 8 || isWordy(v) || distinct(v) < 6 || len(v) < 24 && strings.IndexByte(v, '$') >= 0 {
 		return false
 	}
 	return strings.ContainsAny(v, "0123456789") && strings.ContainsFunc(v, func(r rune) bool { return r < utf8.RuneSelf && isLetter(byte(r)) })

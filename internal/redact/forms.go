@@ -165,12 +165,8 @@ func isURLPassword(p string) bool {
 	return len(p) >= 3 && !strings.ContainsAny(p, "${}()*[],;|") && !isPlaceholder(p) && !strings.HasPrefix(p, "%s") && !strings.HasPrefix(p, "%v")
 }
 
-const (
-	// maxScheme bounds the name of a scheme of authorization with what follows it.
-	maxScheme = 12
-	// maxCommand bounds how far an option is from its command.
-	maxCommand = 300
-)
+// maxScheme bounds the name of a scheme of authorization with what follows it.
+const maxScheme = 12
 
 // headers finds what authorizes a request.
 func (t *text) headers() []span {
@@ -191,19 +187,70 @@ func (t *text) headers() []span {
 	t.each("bearer", add("bearer", 16, random))
 	t.each("authorization: basic", add("basic-auth", 8, func(v string) bool { return distinct(v) >= 6 }))
 	t.each("authorization:", add("bearer", 20, random))
-	for _, option := range []string{" -u", " --user"} {
-		t.each(option, func(start, end int) {
-			begin := end
-			for begin < len(t.s) && strings.IndexByte(" ='\"", t.s[begin]) >= 0 {
-				begin++
+	return out
+}
+
+// cookies finds what identifies a session in the headers that carry it.
+func (t *text) cookies() []span {
+	var out []span
+	done := 0
+	t.each("cookie:", func(_, end int) {
+		if end < done {
+			return
+		}
+		line, _, _ := strings.Cut(t.s[end:min(len(t.s), end+maxValue)], "\n")
+		done = end + len(line)
+		for i := range len(line) {
+			if line[i] != '=' {
+				continue
 			}
-			stop := begin
-			for stop < len(t.s) && stop < begin+maxValue && t.s[stop] > ' ' && t.s[stop] < 0x7f && strings.IndexByte("'\"`/", t.s[stop]) < 0 {
-				stop++
+			begin := end + i + 1
+			stop := t.run(begin, base64)
+			if v := t.s[begin:min(stop, begin+maxJudged)]; len(v) >= 16 && isRandom(v) && !isPlaceholder(v) {
+				out = append(out, span{begin, stop, "cookie"})
 			}
-			user, password, ok := strings.Cut(t.s[begin:stop], ":")
-			if begin > end && ok && strings.Contains(t.lower[max(0, start-maxCommand):start], "curl") && user != "" && isPassword(password) {
-				out = append(out, span{begin + len(user) + 1, stop, passwordMark})
+		}
+	})
+	return out
+}
+
+// passwordOptions are options of commands that take a password, which may follow
+// the name of a user and a colon.
+var passwordOptions = []struct {
+	command, option string
+	user            bool
+}{
+	{"curl ", " -u", true}, {"curl ", " --user", true}, {"sshpass ", " -p", false}, {"mysql ", " -p", false}, {"mysqldump ", " -p", false},
+	{"mysqladmin ", " -p", false}, {"docker login ", " -p", false}, {"podman login ", " -p", false}, {"az login ", " -p", false},
+	{"redis-cli ", " -a", false}, {"ldapsearch ", " -w", false},
+}
+
+// options finds passwords on command lines.
+func (t *text) options() []span {
+	const longest = 400 // of a command, with continued lines
+	var out []span
+	for _, o := range passwordOptions {
+		t.each(o.command, func(_, end int) {
+			command := t.s[end-1 : min(len(t.s), end+longest)]
+			command, _, _ = strings.Cut(strings.ReplaceAll(command, "\\\n", "  "), "\n")
+			_, value, ok := strings.Cut(command, o.option)
+			if !ok {
+				return
+			}
+			value = strings.TrimLeft(value, " ='\"")
+			begin := end - 1 + len(command) - len(value)
+			if i := strings.IndexFunc(value, func(r rune) bool { return r <= ' ' || r >= 0x7f || strings.ContainsRune("'\"`", r) }); i >= 0 {
+				value = value[:i]
+			}
+			if o.user {
+				user, password, ok := strings.Cut(value, ":")
+				if !ok || user == "" || strings.Contains(value, "/") {
+					return
+				}
+				begin, value = begin+len(user)+1, password
+			}
+			if isPassword(value) {
+				out = append(out, span{begin, begin + len(value), passwordMark})
 			}
 		})
 	}

@@ -44,7 +44,7 @@ type span struct {
 // overlap.
 func find(s string) []span {
 	t := &text{s: s, lower: lower(s)}
-	found := slices.Concat(t.private(), t.privateKeys(), t.tokens(), t.webTokens(), t.urls(), t.headers(), t.assignments())
+	found := slices.Concat(t.private(), t.privateKeys(), t.tokens(), t.webTokens(), t.urls(), t.headers(), t.cookies(), t.options(), t.assignments())
 	found = slices.DeleteFunc(found, func(f span) bool { return f.mark != private && strings.Contains(s[f.start:f.end], begin) })
 	slices.SortStableFunc(found, func(a, b span) int { return cmp.Compare(a.start, b.start) })
 	return found
