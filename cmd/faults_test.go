@@ -397,7 +397,7 @@ func (m *machine) row() string {
 	switch {
 	case over == "quarantined":
 		then = "`spool replay`"
-		m.check(m.runSpoolReplay(m.Context()))
+		m.check(m.runSpoolReplay(m.Context(), nil))
 	case end != "stored" && over == "stored":
 		then = "next hook"
 	case end != "stored":

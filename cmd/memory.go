@@ -79,7 +79,7 @@ func newRememberCommand(a *app) *cobra.Command {
 		RunE: func(c *cobra.Command, words []string) error {
 			cwd, _ := os.Getwd()
 			return a.withMemory(c.Context(), func(m memory) error {
-				note, err := m.Remember(c.Context(), client.RememberRequest{Content: hooks.Clean(strings.Join(words, " ")), Title: title, Cwd: cwd})
+				note, err := m.Remember(c.Context(), client.RememberRequest{Content: hooks.Clean(strings.Join(words, " ")), Title: hooks.Clean(title), Cwd: cwd})
 				if err != nil {
 					return err
 				}
