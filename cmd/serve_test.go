@@ -20,7 +20,8 @@ import (
 // program is reme-hook with a home of its own.
 func program(home string, args ...string) *exec.Cmd {
 	c := exec.Command("reme-hook", args...)
-	c.Env = append(os.Environ(), "HOME="+home, "USERPROFILE="+home, "TZ=UTC", "TEST_NOW=2026-11-30T09:00:00Z")
+	c.Env = append(os.Environ(), "HOME="+home, "USERPROFILE="+home, "TZ=UTC", "TEST_NOW=2026-11-30T09:00:00Z",
+		"REME_TOKEN=", "REME_WORKSPACE=", integrationsEnv+"=")
 	return c
 }
 
