@@ -93,7 +93,7 @@ Start with 'reme-hook setup'. Exit status: 0 ok, 1 failed, 2 wrong usage,
 	root.AddCommand(
 		newSetupCommand(a), newInstallCommand(a), newUninstallCommand(a), newDoctorCommand(a), newStatusCommand(a),
 		newConfigCommand(a), newSpoolCommand(a), newVersionCommand(a),
-		newRecallCommand(a), newRememberCommand(a), newSessionsCommand(a), newShowCommand(a),
+		newRecallCommand(a), newRememberCommand(a), newSessionsCommand(a), newShowCommand(a), newIngestCommand(a),
 		newServeCommand(a), newServiceCommand(a), newMCPCommand(a), newDeliverCommand(a),
 	)
 	for _, h := range a.hosts {
