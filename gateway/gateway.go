@@ -40,13 +40,14 @@ type Gateway struct {
 	tools []Job // the only ones that MCP clients are offered
 	jobs  []Job // all
 	cwd   string
+	limit time.Duration // of a call
 }
 
 // New makes a gateway for callers at work in the folder cwd, "" if they are
 // anywhere. The workspace stays the caller's to close.
 func New(ws *workspace.Workspace, cwd string) *Gateway {
 	tools := Tools()
-	return &Gateway{ws: ws, links: ws.Links(), tools: tools, jobs: slices.Concat(tools, Internal()), cwd: cwd}
+	return &Gateway{ws: ws, links: ws.Links(), tools: tools, jobs: slices.Concat(tools, Internal()), cwd: cwd, limit: callLimit}
 }
 
 func (g *Gateway) isTool(name string) bool { return slices.Contains(names(g.tools), name) }
@@ -86,7 +87,7 @@ func (g *Gateway) Call(ctx context.Context, name string, arguments []byte) (a An
 	if i < 0 {
 		return a, &client.Error{Class: client.Permanent, Field: "job", Reason: "must be one of " + strings.Join(names(g.jobs), ", "), Err: fs.ErrNotExist}
 	}
-	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	ctx, cancel := context.WithTimeout(ctx, g.limit)
 	defer cancel()
 	defer func() {
 		// One bad request must not end the service of all others.

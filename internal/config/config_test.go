@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-var defaults = Config{Workspace: "/home/u/.reme/workspace", Recall: true, Capture: true, RecallLimit: 5, RecallMaxChars: 4000, RecallTimeout: 1500 * time.Millisecond, CompactionNotes: true, Exclude: []string{}}
+var defaults = Config{Workspace: "/home/u/.reme/workspace", Recall: true, Capture: true, RecallLimit: 5, RecallMaxChars: 4000, RecallTimeout: 1500 * time.Millisecond, CompactionNotes: true, Exclude: []string{}, Listen: "127.0.0.1:2334"}
 
 func load(t *testing.T, content string, env map[string]string) (Config, []Problem) {
 	t.Helper()
@@ -38,6 +38,8 @@ func TestLoad(t *testing.T) {
 		"file":               {"recall_limit = 7\nrecall = false\nexclude = [\"~/x\", \"/y/*\"]", nil, with(func(c *Config) { c.RecallLimit = 7; c.Recall = false; c.Exclude = []string{"/home/u/x", "/y/*"} }), 0},
 		"BOM and CRLF":       {"\ufeffrecall_limit = 7\r\n", nil, with(func(c *Config) { c.RecallLimit = 7 }), 0},
 		"env over file":      {"recall_limit = 7", map[string]string{"REME_RECALL_LIMIT": "9", "REME_CAPTURE": "0", "REME_EXCLUDE": "/a" + string(os.PathListSeparator) + "~/b"}, with(func(c *Config) { c.RecallLimit = 9; c.Capture = false; c.Exclude = []string{"/a", "/home/u/b"} }), 0},
+		"listen and token":   {"listen = \"[::1]:0\"\ntoken = \" ${A}\"", map[string]string{"A": "sesame"}, with(func(c *Config) { c.Listen = "[::1]:0"; c.Token = "sesame" }), 0},
+		"bad address":        {"listen = \"2334\"\ntoken = 5", map[string]string{"REME_LISTEN": "localhost:http"}, defaults, 3},
 		"references":         {"workspace = \"${A}/${B:b}/$$\"\nexclude = [\"${A}\"]", map[string]string{"A": "/a"}, with(func(c *Config) { c.Workspace = "/a/b/$"; c.Exclude = []string{"/a"} }), 0},
 		"missing references": {"workspace = \"${A}\"\nexclude = [\"${A:?name a folder}\"]", nil, defaults, 2},
 		"bad env":            {"recall_limit = 7", map[string]string{"REME_RECALL_LIMIT": "many"}, with(func(c *Config) { c.RecallLimit = 7 }), 1},
