@@ -131,13 +131,11 @@ func TestServeProcesses(t *testing.T) {
 	}
 	for n := range 4 {
 		group.Go(func() {
-			for event, payload := range map[string]string{
-				"user-prompt-submit": `"prompt":"Who digs?"`, "stop": `"last_assistant_message":"The numbat."`,
-			} {
-				c := program(home, "codex", event)
-				c.Stdin = strings.NewReader(fmt.Sprintf(`{"session_id":"h%d","turn_id":"t1",%s}`, n, payload))
+			for _, event := range [][2]string{{"user-prompt-submit", `"prompt":"Who digs?"`}, {"stop", `"last_assistant_message":"The numbat."`}} {
+				c := program(home, "codex", event[0])
+				c.Stdin = strings.NewReader(fmt.Sprintf(`{"session_id":"h%d","turn_id":"t1",%s}`, n, event[1]))
 				if out, err := c.CombinedOutput(); err != nil {
-					t.Errorf("%s: %v %s", event, err, out)
+					t.Errorf("%s: %v %s", event[0], err, out)
 				}
 			}
 		})
