@@ -79,7 +79,8 @@ func (a *app) serve(ctx context.Context, ws *workspace.Workspace, o serveOptions
 		address = o.listen
 	}
 	for _, p := range a.problems {
-		if p.Key == "token" || p.Key == "" || p.Key == "listen" && o.listen == "" {
+		// What was to be a token is not the same as none.
+		if a.config.Token == "" && (p.Key == "token" || p.Key == "") || o.listen == "" && p.Key == "listen" {
 			return fmt.Errorf("the configuration is not safe to serve with: %w", p)
 		}
 	}

@@ -41,6 +41,7 @@ type Gateway struct {
 	tools  []Job // the only ones that MCP clients are offered
 	jobs   []Job // all
 	caller Caller
+	limit  time.Duration // of a call
 }
 
 // Caller is who asks a gateway.
@@ -52,7 +53,7 @@ type Caller struct {
 // New makes a gateway for a caller. The workspace stays the caller's to close.
 func New(ws *workspace.Workspace, caller Caller) *Gateway {
 	tools := Tools()
-	return &Gateway{ws: ws, links: ws.Links(), tools: tools, jobs: slices.Concat(tools, Internal()), caller: caller}
+	return &Gateway{ws: ws, links: ws.Links(), tools: tools, jobs: slices.Concat(tools, Internal()), caller: caller, limit: callLimit}
 }
 
 func (g *Gateway) isTool(name string) bool { return slices.Contains(names(g.tools), name) }
@@ -92,7 +93,7 @@ func (g *Gateway) Call(ctx context.Context, name string, arguments []byte) (a An
 	if i < 0 {
 		return a, &client.Error{Class: client.Permanent, Field: "job", Reason: "must be one of " + strings.Join(names(g.jobs), ", "), Err: fs.ErrNotExist}
 	}
-	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	ctx, cancel := context.WithTimeout(ctx, g.limit)
 	defer cancel()
 	defer func() {
 		// One bad request must not end the service of all others.

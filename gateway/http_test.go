@@ -46,6 +46,12 @@ func post(path, body string, headers ...string) *http.Request {
 	return r
 }
 
+// withLength makes a request claim a length.
+func withLength(r *http.Request, n int64) *http.Request {
+	r.ContentLength = n
+	return r
+}
+
 func served(t *testing.T, h http.Handler, r *http.Request) (*http.Response, Answer) {
 	t.Helper()
 	rec := httptest.NewRecorder()
@@ -84,6 +90,7 @@ func TestHTTPRefused(t *testing.T) {
 		{"another method for MCP", "", post("/mcp", ``, "Method", "DELETE"), 405, "method", "permanent"},
 		{"post of the schemas", "", post("/openapi.json", ``), 405, "method", "permanent"},
 		{"too large", "", post("/search", strings.Repeat(" ", MaxBody+1)), 413, "body", "permanent"},
+		{"far too large", "", withLength(post("/search", search), 1<<40), 413, "body", "permanent"},
 		{"a form", "", post("/search", search, "Content-Type", "application/x-www-form-urlencoded"), 415, "Content-Type", "permanent"},
 		{"plain text", "", post("/search", search, "Content-Type", "text/plain; x=application/json"), 415, "Content-Type", "permanent"},
 		{"no type", "", post("/search", search, "Content-Type", ""), 415, "Content-Type", "permanent"},
@@ -219,6 +226,7 @@ func TestSchemas(t *testing.T) {
 		"agent_memory_remember": `{"content":"The parrot is called Kea.","session":{` + session + `}}`,
 		"version":               `{}`,
 		"health_check":          `{"newer":1}`,
+		"sessions":              `{"limit":1}`,
 		"status":                `{}`,
 		"help":                  `{}`,
 	}

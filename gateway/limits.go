@@ -16,7 +16,7 @@ const (
 	// waits for a lock.
 	maxWorking = 32
 	// patience is how long a request waits for room or a place.
-	patience = 20 * time.Second
+	patience = 30 * time.Second
 	bodyTime = 30 * time.Second
 )
 

@@ -179,6 +179,17 @@ func TestConcurrencyLimits(t *testing.T) {
 			t.Errorf("%s: room is kept", name)
 		}
 	}
+	l := newLimits()
+	h, err := w.Gateway.handler(HandlerOptions{Log: slog.New(slog.DiscardHandler)}, l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range []*http.Request{post("/version", `{}`), post("/search", `{}`), post("/version", strings.Repeat("[", 1000))} {
+		served(t, h, r)
+	}
+	if !l.bodies.TryAcquire(maxBodies) || !l.working.TryAcquire(maxWorking) {
+		t.Error("what was taken is kept")
+	}
 }
 
 func TestServeTLS(t *testing.T) {

@@ -54,6 +54,8 @@ func TestLoad(t *testing.T) {
 		"upstream":           {"upstream = \"https://reme.example/x\"", nil, with(func(c *Config) { c.Upstream = "https://reme.example/x" }), 0},
 		"upstream off":       {"upstream = \"http://a\"", map[string]string{"REME_UPSTREAM": "off"}, with(func(c *Config) { c.Upstream = "off" }), 0},
 		"no address":         {"upstream = \"127.0.0.1:2333\"", map[string]string{"REME_UPSTREAM": "ftp://x"}, defaults, 2},
+		"listen and token":   {"listen = \"[::1]:0\"\ntoken = \"${A}\"", map[string]string{"A": "sesame"}, with(func(c *Config) { c.Listen = "[::1]:0"; c.Token = "sesame" }), 0},
+		"bad address":        {"listen = \"2334\"\ntoken = 5", map[string]string{"REME_LISTEN": "localhost:http"}, defaults, 3},
 		"references":         {"workspace = \"${A}/${B:b}/$$\"\nexclude = [\"${A}\"]", map[string]string{"A": "/a"}, with(func(c *Config) { c.Workspace = "/a/b/$"; c.Exclude = []string{"/a"} }), 0},
 		"missing references": {"workspace = \"${A}\"\nexclude = [\"${A:?name a folder}\"]", nil, defaults, 2},
 		"bad env":            {"recall_limit = 7", map[string]string{"REME_RECALL_LIMIT": "many"}, with(func(c *Config) { c.RecallLimit = 7 }), 1},

@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -171,35 +172,38 @@ func (w *world) serve() {
 	const token = "s3same-0123"
 	home := filepath.Join(w.home, "server")
 	w.workspace = filepath.Join(home, ".reme", "workspace")
-	c := exec.Command(binary, "serve", "--listen", "127.0.0.1:0")
-	c.Env = []string{"HOME=" + home, "REME_TOKEN=" + token}
-	c.Stderr = os.Stderr
-	out, err := c.StdoutPipe()
-	if err != nil {
-		w.Fatal(err)
-	}
-	if err := c.Start(); err != nil {
-		w.Fatal(err)
-	}
-	w.Cleanup(func() {
-		if err := c.Process.Signal(os.Interrupt); err != nil {
-			w.Error(err)
-		}
-		if err := c.Wait(); err != nil {
-			w.Errorf("serve ended with %v", err)
-		}
-	})
-	line, err := bufio.NewReader(out).ReadString('\n')
-	_, port, ok := strings.Cut(line, "http://127.0.0.1:")
-	if err != nil || !ok {
-		w.Fatalf("serve said %q, %v", line, err)
-	}
-	port, _, _ = strings.Cut(port, " ")
+	_, port, _ := strings.Cut(w.server("HOME="+home, "REME_TOKEN="+token), "127.0.0.1:")
 	if err := os.MkdirAll(filepath.Join(w.home, ".reme", "integrations"), 0o700); err != nil {
 		w.Fatal(err)
 	}
 	w.put(".config/reme/token", token+"\n", 0o600)
 	w.put(".reme/integrations/config.toml", "service = \"http://localhost.:"+port+"\"\ntoken = \"${file:~/.config/reme/token}\"\n", 0o600)
+}
+
+// server runs the product's server in an environment until the test ends, and returns its URL.
+func (w *world) server(env ...string) string {
+	w.Helper()
+	c := exec.Command(binary, "serve", "--listen", "127.0.0.1:0")
+	c.Env, c.Stderr = env, os.Stderr
+	out, err := c.StdoutPipe()
+	if err == nil {
+		err = c.Start()
+	}
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(func() {
+		c.Process.Signal(syscall.SIGTERM)
+		if err := c.Wait(); err != nil {
+			w.Errorf("serve: %v", err)
+		}
+	})
+	var url string
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if _, serr := fmt.Sscanf(line, "ready on %s", &url); serr != nil {
+		w.Fatalf("%q: %v, %v", line, err, serr)
+	}
+	return url
 }
 
 func (w *world) path() string { return w.home + "/bin:/usr/local/bin:/usr/bin:/bin" }
