@@ -5,12 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"os"
 	"path/filepath"
 
 	"github.com/agentscope-ai/reme-hook/client"
 	"github.com/agentscope-ai/reme-hook/install"
-	"github.com/tailscale/hujson"
 )
 
 // Target installs hooks into Claude Code's settings.
@@ -125,18 +123,24 @@ func (Target) Check(env install.Env, o install.Options) install.Report {
 // disabled tells whether a settings file switches all hooks off, for all
 // scopes. What cannot be read is reported elsewhere.
 func disabled(path string) bool {
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return false
-	}
-	std, err := hujson.Standardize(b)
-	if err != nil {
-		return false
-	}
 	var s struct {
 		DisableAllHooks any `json:"disableAllHooks"`
 	}
-	return json.Unmarshal(std, &s) == nil && s.DisableAllHooks == true
+	return install.ReadJSON(path, &s) && s.DisableAllHooks == true
+}
+
+// Plugins implements [install.PluginLister].
+func (Target) Plugins(env install.Env) []string {
+	var s struct {
+		Enabled map[string]any `json:"enabledPlugins"`
+	}
+	on := map[string]bool{}
+	if install.ReadJSON(filepath.Join(configDir(env), "settings.json"), &s) {
+		for id, v := range s.Enabled {
+			on[id] = v == true
+		}
+	}
+	return install.Enabled(on)
 }
 
 // Trust implements [install.Target]: Claude Code asks for no approval of hooks.

@@ -176,6 +176,22 @@ func (Target) Check(env install.Env, o install.Options) install.Report {
 	return r
 }
 
+// Plugins implements [install.PluginLister].
+func (Target) Plugins(env install.Env) []string {
+	var config struct {
+		Plugins map[string]struct {
+			Enabled *bool `toml:"enabled"`
+		} `toml:"plugins"`
+	}
+	on := map[string]bool{}
+	if b, err := os.ReadFile(configFile(env)); err == nil && toml.Unmarshal(b, &config) == nil {
+		for id, p := range config.Plugins {
+			on[id] = p.Enabled == nil || *p.Enabled
+		}
+	}
+	return install.Enabled(on)
+}
+
 // checkConfig finds what in a config.toml keeps hooks from working.
 func checkConfig(path string) []install.Problem {
 	b, err := os.ReadFile(path)

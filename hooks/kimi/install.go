@@ -273,3 +273,20 @@ func (Target) Trust(context.Context, install.Env, install.Options) error { retur
 func (Target) Trusted(context.Context, install.Env, install.Options) (install.TrustState, error) {
 	return install.TrustState{}, nil
 }
+
+// Plugins implements [install.PluginLister]. Our own one is not listed.
+func (Target) Plugins(env install.Env) []string {
+	var installed struct {
+		Plugins []struct {
+			ID      string `json:"id"`
+			Enabled bool   `json:"enabled"`
+		} `json:"plugins"`
+	}
+	on := map[string]bool{}
+	if install.ReadJSON(filepath.Join(kimiHome(env), "plugins", "installed.json"), &installed) {
+		for _, p := range installed.Plugins {
+			on[p.ID] = p.Enabled && p.ID != "reme"
+		}
+	}
+	return install.Enabled(on)
+}
