@@ -20,7 +20,7 @@ func TestService(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { ws.Close() })
-		h, err := gateway.New(ws, "").Handler(gateway.HandlerOptions{Token: token, Log: slog.New(slog.DiscardHandler)})
+		h, err := gateway.New(ws, gateway.Caller{}).Handler(gateway.HandlerOptions{Token: token, Log: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -169,7 +169,7 @@ func newMachine(t *testing.T, f fault) *machine {
 		m.check(err)
 		t.Cleanup(func() { ws.Close() })
 		m.served = ws
-		m.service, err = gateway.New(ws, "").Handler(gateway.HandlerOptions{Token: "s3same", Log: slog.New(slog.DiscardHandler)})
+		m.service, err = gateway.New(ws, gateway.Caller{}).Handler(gateway.HandlerOptions{Token: "s3same", Log: slog.New(slog.DiscardHandler)})
 		m.check(err)
 		m.address = "127.0.0.1:0"
 		m.start()
@@ -397,7 +397,7 @@ func (m *machine) row() string {
 	switch {
 	case over == "quarantined":
 		then = "`spool replay`"
-		m.check(m.runSpoolReplay(m.Context()))
+		m.check(m.runSpoolReplay(m.Context(), nil))
 	case end != "stored" && over == "stored":
 		then = "next hook"
 	case end != "stored":

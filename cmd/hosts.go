@@ -22,7 +22,7 @@ func knownHosts() []host {
 		{codex.Adapter(), codex.Target{}},
 		{claudecode.Adapter(), claudecode.Target{}},
 		{kimi.Adapter(), kimi.Target{}},
-		{dsh.Adapter(), dsh.Target{Version: version}},
+		{dsh.Adapter(), dsh.Target{}},
 		{hermes.Adapter(), hermes.Target{Version: version}},
 	}
 }

@@ -17,17 +17,17 @@ import (
 )
 
 func newMCPCommand(a *app) *cobra.Command {
-	return &cobra.Command{
+	var host hostFlag
+	c := &cobra.Command{
 		Use:     "mcp",
 		Short:   "Give the memory to an agent as tools (MCP server on stdin and stdout)",
 		GroupID: groupHosts,
 		Long: `Serve the Model Context Protocol on stdin and stdout, with the tools search, read,
 traverse, daily_list and remember. An agent starts it by itself once it is in its
-configuration. 'reme-hook install <host> --mcp' puts it there; without hooks, for
-example:
+configuration. 'reme-hook install <host>' puts it there beside the hooks, with
+--mcp-only alone. For other agents, for example:
 
-  claude mcp add --scope user reme -- reme-hook mcp
-  codex mcp add reme -- reme-hook mcp
+  {"mcpServers": {"reme": {"command": "reme-hook", "args": ["mcp"]}}}
 
 Several may run at once, and beside hooks. With a service at a URL, the tools are
 those of the service.`,
@@ -44,8 +44,7 @@ those of the service.`,
 				return a.serveMCP(m.Bridge)
 			}
 			return a.withWorkspace(func(ws *workspace.Workspace) error {
-				cwd, _ := os.Getwd()
-				server, err := gateway.New(ws, cwd).MCP(a.log())
+				server, err := a.gateway(ws, host).MCP(a.log())
 				if err != nil {
 					return err
 				}
@@ -53,6 +52,8 @@ those of the service.`,
 			})
 		},
 	}
+	host.add(c)
+	return c
 }
 
 // serveMCP ends without an error when the agent closes stdin or ends the process.

@@ -79,7 +79,7 @@ func newRememberCommand(a *app) *cobra.Command {
 		RunE: func(c *cobra.Command, words []string) error {
 			cwd, _ := os.Getwd()
 			return a.withMemory(c.Context(), func(m memory) error {
-				note, err := m.Remember(c.Context(), client.RememberRequest{Content: hooks.Clean(strings.Join(words, " ")), Title: title, Cwd: cwd})
+				note, err := m.Remember(c.Context(), client.RememberRequest{Content: hooks.Clean(strings.Join(words, " ")), Title: hooks.Clean(title), Cwd: cwd})
 				if err != nil {
 					return err
 				}
@@ -200,6 +200,7 @@ type status struct {
 type hostStatus struct {
 	Host      client.Host `json:"host"`
 	Hooks     int         `json:"hooks"` // configured
+	Tools     bool        `json:"tools"` // the model has them
 	LastEvent string      `json:"last_event,omitempty"`
 	LastSeen  *time.Time  `json:"last_seen,omitempty"`
 }
@@ -228,7 +229,8 @@ func (a *app) runStatus(ctx context.Context, asJSON bool) error {
 		return err
 	}
 	for _, h := range a.hosts {
-		hs := hostStatus{Host: h.Adapter.Host, Hooks: len(h.Check(a.installEnv(), a.installOptions()).Hooks)}
+		r := h.Check(a.installEnv(), a.installOptions())
+		hs := hostStatus{Host: h.Adapter.Host, Hooks: len(r.Hooks), Tools: r.HasServer() || r.OwnTools && len(r.Hooks) > 0}
 		last, ok, err := a.state().Last(h.Adapter.Host)
 		if err != nil {
 			return err
@@ -268,10 +270,15 @@ func (a *app) printStatus(st status) {
 		if h.LastSeen != nil {
 			seen = fmt.Sprintf("last %s %s ago", h.LastEvent, a.now().Sub(*h.LastSeen).Round(time.Second))
 		}
-		connected := "not connected"
-		if h.Hooks > 0 {
-			connected = "connected"
+		switch {
+		case h.Hooks > 0 && h.Tools:
+			fmt.Fprintf(a.stdout, "%-11s  connected, %s\n", h.Host, seen)
+		case h.Hooks > 0:
+			fmt.Fprintf(a.stdout, "%-11s  connected, no tools, %s\n", h.Host, seen)
+		case h.Tools:
+			fmt.Fprintf(a.stdout, "%-11s  tools only\n", h.Host)
+		default:
+			fmt.Fprintf(a.stdout, "%-11s  not connected, %s\n", h.Host, seen)
 		}
-		fmt.Fprintf(a.stdout, "%-11s  %s, %s\n", h.Host, connected, seen)
 	}
 }

@@ -58,7 +58,7 @@ func runMemory(ts *testscript.TestScript, neg bool, args []string) {
 			Now: func() time.Time { return now }, Location: time.UTC, Version: "1.2.3",
 		})
 		ts.Check(err)
-		h, err := gateway.New(ws, "").Handler(gateway.HandlerOptions{Token: args[1], Log: slog.New(slog.DiscardHandler)})
+		h, err := gateway.New(ws, gateway.Caller{}).Handler(gateway.HandlerOptions{Token: args[1], Log: slog.New(slog.DiscardHandler)})
 		ts.Check(err)
 		address := "127.0.0.1:0"
 		if url := ts.Getenv("SERVICE"); url != "" {

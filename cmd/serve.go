@@ -99,7 +99,7 @@ func (a *app) serve(ctx context.Context, ws *workspace.Workspace, o serveOptions
 	url := scheme + "://" + l.Addr().String()
 	fmt.Fprintf(a.stdout, "ready on %s (MCP clients: %s/mcp)\n", url, url)
 	go a.pokeAgainAndAgain(ctx)
-	return gateway.New(ws, "").Serve(ctx, l, options)
+	return gateway.New(ws, gateway.Caller{}).Serve(ctx, l, options)
 }
 
 // pokeAgainAndAgain has waiting turns delivered also when no hook is called.

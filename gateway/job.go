@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"reflect"
+	"strings"
 	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -129,7 +130,7 @@ func Tools() []Job {
 		do(Job{
 			Name: "read", Title: "Read memory", ReadOnly: true, Always: true,
 			Description: "Read a conversation or a note of the memory, whole or some lines of it. Takes each reme:// address and path that " +
-				"memories, search, traverse and daily_list show. File tools cannot open these." + data,
+				"memories, `search`, `traverse` and `daily_list` show. File tools cannot open these." + data,
 		}, read),
 		do(Job{
 			Name: "traverse", Title: "Follow links in memory", ReadOnly: true,
@@ -162,4 +163,30 @@ func Internal() []Job {
 		doTyped(Job{Name: "status", ReadOnly: true, Description: "Tell what the memory holds."}, status),
 		doTyped(Job{Name: "help", ReadOnly: true, Description: "List the jobs with the schemas of their requests and of their answers' metadata."}, help),
 	}
+}
+
+// Function is a tool as plugins of hosts declare it.
+type Function struct {
+	Name        string             `json:"name"`
+	Description string             `json:"description"`
+	Parameters  *jsonschema.Schema `json:"parameters"`
+}
+
+// Functions declares all tools, for a host that knows no names but plain ones:
+// each begins with the prefix, also where a description speaks of it.
+func Functions(prefix string) ([]Function, error) {
+	var out []Function
+	var renamed []string
+	for _, j := range Tools() {
+		renamed = append(renamed, "`"+j.Name+"`", "`"+prefix+j.Name+"`")
+	}
+	rename := strings.NewReplacer(renamed...)
+	for _, j := range Tools() {
+		schema, err := j.Schema()
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, Function{prefix + j.Name, rename.Replace(j.Description), schema})
+	}
+	return out, nil
 }

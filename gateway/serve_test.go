@@ -291,7 +291,7 @@ func FuzzHTTP(f *testing.F) {
 		f.Fatal(err)
 	}
 	defer ws.Close()
-	h, err := New(ws, "").Handler(HandlerOptions{Log: slog.New(slog.DiscardHandler)})
+	h, err := New(ws, Caller{}).Handler(HandlerOptions{Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -57,7 +57,7 @@ func search(ctx context.Context, g *Gateway, req searchRequest) (Answer, error) 
 		return Answer{}, err
 	}
 	res, err := g.ws.Search(ctx, workspace.SearchRequest{
-		Query: req.Query, Limit: req.Limit, MinScore: req.MinScore, Tags: req.Tags, From: req.StartDate, To: req.EndDate, Cwd: g.cwd,
+		Query: req.Query, Limit: req.Limit, MinScore: req.MinScore, Tags: req.Tags, From: req.StartDate, To: req.EndDate, Cwd: g.caller.Cwd,
 	})
 	if err != nil {
 		return Answer{}, err
@@ -351,7 +351,9 @@ func remember(ctx context.Context, g *Gateway, req rememberRequest) (string, cli
 	if utf8.RuneCountInString(req.Title) > maxTitle {
 		return "", client.Note{}, refuse("title", fmt.Sprintf("must be at most %d characters", maxTitle))
 	}
-	_, note, err := memoryRemember(ctx, g, client.RememberRequest{Content: req.Content, Title: req.Title, Cwd: g.cwd})
+	_, note, err := memoryRemember(ctx, g, client.RememberRequest{
+		Content: req.Content, Title: req.Title, Cwd: g.caller.Cwd, Host: g.caller.Host,
+	})
 	text := "Remembered in reme://" + note.Path
 	if !note.Created {
 		text = "This was remembered already, in reme://" + note.Path

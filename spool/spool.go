@@ -1,8 +1,9 @@
 // Package spool keeps every turn on disk until a service has confirmed it.
 //
 // It promises that what Put has accepted survives a crash and a power cut, that
-// the messages of one session are delivered in the order in which they were put,
-// and that a record leaves only when the service's answer names each of its
+// the messages of one session are delivered in the order in which they were put
+// (a turn that ends after the next one has begun goes before that one), and that
+// a record leaves only when the service's answer names each of its
 // events. It never deletes anything else: what a service refuses for good is
 // moved to quarantine with the reason.
 //
@@ -47,6 +48,9 @@ const provisionalFor = 24 * time.Hour
 // Grace is how long a hook may take to deliver what it has put; after that
 // somebody else should.
 const Grace = 5 * time.Second
+
+// writeTries is how often a record is written until it is there.
+const writeTries = 5
 
 // Turn is one record: what was said in a turn of a session, or in a part of it.
 type Turn struct {
@@ -207,7 +211,16 @@ func (s Spool) due(records []record) []record {
 			limit = provisionalFor
 		}
 		over := slices.ContainsFunc(records[i+1:], func(later record) bool {
-			return !later.Provisional && (!later.Open || later.Turn.Turn != r.Turn.Turn)
+			switch id := later.Turn.Turn; {
+			case later.Provisional:
+				return false
+			case id == r.Turn.Turn:
+				return !later.Open
+			default:
+				// The end of a turn that had begun before says nothing of this one: a host may
+				// tell it late.
+				return id == "" || !slices.ContainsFunc(records[:i], func(earlier record) bool { return earlier.Turn.Turn == id })
+			}
 		})
 		if r.err != nil || !r.Open || over && !r.Provisional || age < 0 || age >= limit {
 			out = append(out, r)

@@ -1,8 +1,8 @@
 package kimi
 
 import (
+	"maps"
 	"path/filepath"
-	"slices"
 	"testing"
 
 	"github.com/agentscope-ai/reme-hook/hooks/hosttest"
@@ -15,8 +15,8 @@ func TestPlugins(t *testing.T) {
 		t.Errorf("without plugins: %q", got)
 	}
 	hosttest.Write(t, filepath.Join(kimiHome(env), "plugins", "installed.json"),
-		`{"version":1,"plugins":[{"id":"openviking-memory","enabled":true},{"id":"reme","enabled":true},{"id":"off","enabled":false}]}`)
-	if got := (Target{}).Plugins(env); !slices.Equal(got, []string{"openviking-memory"}) {
+		`{"version":1,"plugins":[{"id":"openviking-memory","root":"/p","enabled":true},{"id":"off","enabled":false}]}`)
+	if got := (Target{}).Plugins(env); !maps.Equal(got, map[string]string{"openviking-memory": "/p"}) {
 		t.Errorf("%q", got)
 	}
 }

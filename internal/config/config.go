@@ -137,19 +137,22 @@ func Load(file, home string, getenv func(string) string) (Config, []Value, []Pro
 	var values []Value
 	for _, k := range Keys() {
 		origin := "default"
-		try := func(v any, from string) {
+		try := func(v any, from string) bool {
 			if err := k.set(&c, v); err != nil {
 				problems = append(problems, Problem{Key: k.Name, Origin: from, Reason: fmt.Sprintf("%v; allowed: %s; using %s", err, k.Allowed, literal(k.Default))})
-				return
+				return false
 			}
 			origin = from
+			return true
 		}
 		try(k.Default, "default")
 		if v, ok := table[k.Name]; ok {
-			if v, err := refer(v, home, getenv); err != nil {
+			expanded, err := refer(v, home, getenv)
+			if err != nil {
 				problems = append(problems, Problem{Key: k.Name, Origin: name, Reason: err.Error()})
-			} else {
-				try(v, name)
+			} else if !try(expanded, name) && fmt.Sprint(v) != fmt.Sprint(expanded) {
+				// What a reference stands for may be a secret.
+				problems[len(problems)-1].Reason = fmt.Sprintf("what %v stands for cannot be used; allowed: %s; using %s", v, k.Allowed, literal(k.Default))
 			}
 			delete(table, k.Name)
 		}

@@ -74,7 +74,9 @@ func noteBudgets(w *world) {
 	capabilitiesMu.Lock()
 	defer capabilitiesMu.Unlock()
 	for _, t := range []install.Target{codex.Target{}, claudecode.Target{}, kimi.Target{}, dsh.Target{}, hermes.Target{}} {
-		budgets[string(t.Host())] = map[string]time.Duration{}
+		if budgets[string(t.Host())] == nil {
+			budgets[string(t.Host())] = map[string]time.Duration{}
+		}
 		for _, c := range t.Check(env, install.Options{}).Hooks {
 			budgets[string(t.Host())][c.Event] = c.Timeout
 		}

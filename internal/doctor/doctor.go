@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -176,21 +177,30 @@ func (d Doctor) host(ctx context.Context, h Host) []Finding {
 	report := h.Target.Check(d.Env, d.Options)
 	var out []Finding
 	add := func(level Level, what, do string) { out = append(out, Finding{area, level, what, do}) }
+	tools := d.tools(ctx, area, report)
 	switch {
-	case !found.Present && len(report.Hooks) == 0:
+	case len(report.Hooks) > 0:
+		add(OK, "found"+version(found)+", connected", "")
+	case report.HasServer():
+		add(OK, "found"+version(found)+", has the memory as tools; without hooks nothing is recalled or captured by itself", "")
+		return slices.Concat(out, d.program(area, report), tools)
+	case found.Present:
+		add(Note, "found"+version(found)+", not connected", "reme-hook install "+area)
+		return append(out, tools...)
+	default:
 		add(Note, "not on this machine", "")
 		return out
-	case len(report.Hooks) == 0:
-		add(Note, "found"+version(found)+", not connected", "reme-hook install "+area)
-		return out
 	}
-	add(OK, "found"+version(found)+", connected", "")
 	for _, p := range report.Problems {
 		add(Problem, p.What, p.Do)
 	}
+	for _, note := range report.Notes {
+		add(Note, note, "")
+	}
 	if lister, ok := h.Target.(install.PluginLister); ok {
-		for _, id := range lister.Plugins(d.Env) {
-			if otherMemory(id) {
+		plugins := lister.Plugins(d.Env)
+		for _, id := range slices.Sorted(maps.Keys(plugins)) {
+			if otherMemory(id) && !install.OwnPlugin(plugins[id]) {
 				add(Problem, "the plugin "+id+" is another memory: turns are kept and recalled twice", "keep one of them: switch the plugin off in "+h.Adapter.Title+", or reme-hook uninstall "+area)
 			}
 		}
@@ -203,8 +213,7 @@ func (d Doctor) host(ctx context.Context, h Host) []Finding {
 			add(Problem, "the hook for "+c.Event+" in "+c.File+" is not as this version installs it", "reme-hook install "+area)
 		}
 	}
-	out = append(out, d.program(area)...)
-	out = append(out, d.trust(ctx, h)...)
+	out = slices.Concat(out, tools, d.program(area, report), d.trust(ctx, h, report))
 	if err := d.probe(ctx, h.Adapter, report.Hooks); err != nil {
 		add(Problem, err.Error(), "reme-hook install "+area+"; if that does not help, look into "+filepath.Join(d.Env.IntegrationsDir, "log", "hook.jsonl"))
 	} else {
@@ -222,18 +231,32 @@ func (d Doctor) host(ctx context.Context, h Host) []Finding {
 	return out
 }
 
-func (d Doctor) program(area string) []Finding {
+func (d Doctor) program(area string, report install.Report) []Finding {
+	if report.OnPath {
+		if _, err := d.Env.LookPath("reme-hook"); err != nil {
+			return []Finding{{area, Problem, "the plugin calls reme-hook, which is not on the PATH", "put a folder that has it on the PATH"}}
+		}
+		return nil
+	}
 	installed := d.Env.CommandPath(d.Options)
 	if _, err := os.Stat(installed); err != nil {
-		return []Finding{{area, Problem, "the program that it calls is missing: " + installed, "reme-hook install " + area}}
+		return []Finding{{area, Problem, "the program that it calls is missing: " + installed, again(area, report)}}
 	}
 	if !install.SameProgram(d.Program, installed) {
-		return []Finding{{area, Problem, installed + " is another version than this program", "reme-hook install " + area}}
+		return []Finding{{area, Problem, installed + " is another version than this program", again(area, report)}}
 	}
 	return nil
 }
 
-func (d Doctor) trust(ctx context.Context, h Host) []Finding {
+// again is the command that makes anew what is installed.
+func again(area string, report install.Report) string {
+	if len(report.Hooks) == 0 {
+		return "reme-hook install " + area + " --mcp-only"
+	}
+	return "reme-hook install " + area
+}
+
+func (d Doctor) trust(ctx context.Context, h Host, report install.Report) []Finding {
 	area := string(h.Adapter.Host)
 	st, err := h.Target.Trusted(ctx, d.Env, d.Options)
 	if err != nil {
@@ -253,8 +276,11 @@ func (d Doctor) trust(ctx context.Context, h Host) []Finding {
 		}
 	}
 	if len(events) > 0 {
-		return append(out, Finding{area, Problem, "configured, not trusted: " + h.Adapter.Title + " skips " + strings.Join(events, ", "),
-			"reme-hook install " + area + " --trust, or approve them in " + h.Adapter.Title})
+		do := "approve them in " + h.Adapter.Title
+		if !report.OnPath {
+			do = "reme-hook install " + area + " --trust, or " + do
+		}
+		return append(out, Finding{area, Problem, "configured, not trusted: " + h.Adapter.Title + " skips " + strings.Join(events, ", "), do})
 	}
 	return append(out, Finding{area, OK, "all hooks are trusted", ""})
 }

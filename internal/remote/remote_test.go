@@ -66,7 +66,7 @@ func newService(t *testing.T) (http.Handler, *workspace.Workspace) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { ws.Close() })
-	h, err := gateway.New(ws, "").Handler(gateway.HandlerOptions{Token: token, Log: slog.New(slog.DiscardHandler)})
+	h, err := gateway.New(ws, gateway.Caller{}).Handler(gateway.HandlerOptions{Token: token, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -48,7 +48,7 @@ func play(t *testing.T, speed int, script, steps string) played {
 	path := node(t)
 	dir := t.TempDir()
 	shim := filepath.Join(dir, "it's \"a\" plugin.mjs")
-	if err := os.WriteFile(shim, Shim("1.2.3"), 0o600); err != nil {
+	if err := os.WriteFile(shim, Shim, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	program := filepath.Join(dir, "no", "such", "program")
@@ -351,10 +351,7 @@ func TestQueue(t *testing.T) {
 
 func TestTheShim(t *testing.T) {
 	t.Parallel()
-	text := string(Shim("1.2.3"))
-	if strings.Count(text, "1.2.3") != 1 || strings.Contains(text, "0.0.0") {
-		t.Error("the version is not in its text")
-	}
+	text := string(Shim)
 	// What it imports from the host would keep it from loading.
 	for line := range strings.Lines(text) {
 		if strings.HasPrefix(line, "import") && !strings.Contains(line, "from 'node:") {
@@ -371,6 +368,7 @@ func TestTheBundle(t *testing.T) {
 	}
 	var manifest struct {
 		Name    string            `json:"name"`
+		Version string            `json:"version"`
 		Exports map[string]string `json:"exports"`
 		Files   []string          `json:"files"`
 		DSH     struct {
@@ -385,6 +383,9 @@ func TestTheBundle(t *testing.T) {
 	patch, err := os.ReadFile(manifest.DSH.Bundle.Patch)
 	if err != nil || !strings.Contains(string(patch), "name: "+manifest.Name+"\n") {
 		t.Errorf("%v: %s", err, patch)
+	}
+	if !strings.Contains(string(Shim), ", version "+manifest.Version+".") {
+		t.Errorf("the plugin does not say that it is %s", manifest.Version)
 	}
 	for _, file := range append(manifest.Files, manifest.Exports["."]) {
 		if _, err := os.Stat(file); err != nil {

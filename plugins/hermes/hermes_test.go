@@ -1,10 +1,16 @@
 package hermes
 
 import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
 	"os/exec"
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/agentscope-ai/reme-hook/gateway"
 )
 
 // python is an interpreter that Hermes runs with.
@@ -33,14 +39,44 @@ func TestProvider(t *testing.T) {
 	t.Logf("%s", out)
 }
 
+var update = flag.Bool("update", false, "write the declarations of the tools")
+
+// The tools that the provider declares are those of the memory.
+func TestTools(t *testing.T) {
+	t.Parallel()
+	functions, err := gateway.Functions("reme_")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want bytes.Buffer
+	enc := json.NewEncoder(&want)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(functions); err != nil {
+		t.Fatal(err)
+	}
+	if *update {
+		if err := os.WriteFile("reme/tools.json", want.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if !bytes.Equal(tools, want.Bytes()) {
+		t.Error("tools.json is not what `go test ./plugins/hermes -update` makes of the memory's tools")
+	}
+}
+
 func TestFiles(t *testing.T) {
 	t.Parallel()
 	files := Files("1.2.3", `"/x y/reme-hook"`)
-	if len(files) != 3 || Program(files["cli.py"]) != `"/x y/reme-hook"` || Program(files["plugin.yaml"]) != "" {
+	if len(files) != 4 || Program(files["cli.py"]) != `"/x y/reme-hook"` || Program(files["plugin.yaml"]) != "" {
 		t.Errorf("%q", files)
 	}
 	for name, text := range files {
-		if !strings.Contains(string(text), "1.2.3") || strings.Contains(string(text), "0.0.0") {
+		if name == "tools.json" {
+			continue
+		}
+		if !strings.Contains(string(text), "1.2.3") || strings.Contains(string(text), Version) {
 			t.Errorf("%s has not the version", name)
 		}
 	}
