@@ -179,6 +179,11 @@ func disabled(path string) bool {
 	return s.DisableAllHooks == true
 }
 
+// Plugins implements [install.PluginLister].
+func (Target) Plugins(env install.Env) map[string]string {
+	return plugins(env, []string{filepath.Join(configDir(env), "settings.json")})
+}
+
 // Trust implements [install.Target]: Claude Code asks for no approval of hooks.
 func (Target) Trust(context.Context, install.Env, install.Options) error { return nil }
 

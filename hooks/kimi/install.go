@@ -265,3 +265,23 @@ func (Target) Trust(context.Context, install.Env, install.Options) error { retur
 func (Target) Trusted(context.Context, install.Env, install.Options) (install.TrustState, error) {
 	return install.TrustState{}, nil
 }
+
+// Plugins implements [install.PluginLister].
+func (Target) Plugins(env install.Env) map[string]string {
+	var installed struct {
+		Plugins []struct {
+			ID      string `json:"id"`
+			Root    string `json:"root"`
+			Enabled bool   `json:"enabled"`
+		} `json:"plugins"`
+	}
+	out := map[string]string{}
+	if b, err := os.ReadFile(filepath.Join(kimiHome(env), "plugins", "installed.json")); err == nil && json.Unmarshal(b, &installed) == nil {
+		for _, p := range installed.Plugins {
+			if p.Enabled {
+				out[p.ID] = p.Root
+			}
+		}
+	}
+	return out
+}

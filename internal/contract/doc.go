@@ -7,6 +7,7 @@
 // The hosts are found by environment variables, which .ci/run sets after installing the releases pinned in .ci/hosts.txt:
 // REME_CONTRACT_CODEX, REME_CONTRACT_CLAUDE_CODE, REME_CONTRACT_KIMI,
 // REME_CONTRACT_DSH and REME_CONTRACT_NODE hold the paths of the programs,
+// REME_CONTRACT_REME that of the real ReMe service,
 // REME_CONTRACT_REQUIRED=1 turns the skip for a missing host into a failure, and REME_CONTRACT_KEEP=1 keeps the
 // fake homes for a look.
 package contract

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -196,6 +197,14 @@ func (d Doctor) host(ctx context.Context, h Host) []Finding {
 	for _, note := range report.Notes {
 		add(Note, note, "")
 	}
+	if lister, ok := h.Target.(install.PluginLister); ok {
+		plugins := lister.Plugins(d.Env)
+		for _, id := range slices.Sorted(maps.Keys(plugins)) {
+			if otherMemory(id) && !install.OwnPlugin(plugins[id]) {
+				add(Problem, "the plugin "+id+" is another memory: turns are kept and recalled twice", "keep one of them: switch the plugin off in "+h.Adapter.Title+", or reme-hook uninstall "+area)
+			}
+		}
+	}
 	if len(report.Missing) > 0 {
 		add(Problem, "no hook for "+strings.Join(report.Missing, ", "), "reme-hook install "+area)
 	}
@@ -302,4 +311,11 @@ func count(n int, what string) string {
 		return "1 " + what
 	}
 	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// otherMemory tells the plugins of ReMe itself and of OpenViking.
+func otherMemory(plugin string) bool {
+	name, market, _ := strings.Cut(strings.ToLower(plugin), "@")
+	return name == "reme" || strings.HasPrefix(name, "reme-") && !strings.HasPrefix(name, "reme-hook") ||
+		strings.Contains(name, "openviking") || strings.Contains(market, "openviking")
 }
