@@ -83,6 +83,14 @@ func FuzzParseURL(f *testing.F) {
 	})
 }
 
+// endless writes until nobody reads any more.
+func endless(w http.ResponseWriter, r *http.Request) {
+	io.Copy(io.Discard, r.Body)
+	for chunk := make([]byte, 1<<20); r.Context().Err() == nil; {
+		w.Write(chunk)
+	}
+}
+
 // Each answer has its class, and none is an error that tells the token.
 func TestClasses(t *testing.T) {
 	t.Parallel()
@@ -121,6 +129,7 @@ func TestClasses(t *testing.T) {
 		"a failure":            {answering(200, `{"answer":"secret words","success":false,"metadata":{}}`), Retryable, "", "reports a failure", 0},
 		"cut":                  {answering(200, ok, "Content-Length", "9999"), Retryable, "", "no answer", 0},
 		"reset":                {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, Retryable, "", "no answer", 0},
+		"without end":          {endless, Retryable, "", "longer than 20 MiB", 0},
 		"too long":             {answering(200, `"`+strings.Repeat("x", maxAnswer)+`"`), Retryable, "", "longer than 20 MiB", 0},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -251,6 +251,9 @@ func (m *machine) upgrade() {
 			io.WriteString(w, `{"answer":"9.0","success":true,"metadata":{"name":"reme","version":"9.0","integration_api_version":"2.0"}}`)
 			return
 		}
+		if m.strange && strings.HasPrefix(r.URL.Path, "/agent_") {
+			m.Errorf("a service of another contract is asked for %s", r.URL.Path)
+		}
 		w.WriteHeader(400)
 		io.WriteString(w, `{"metadata":{"field":"thread_id","reason":"is required"}}`)
 	})(m)
