@@ -13,7 +13,9 @@ var (
 	//go:embed openclaw.plugin.json
 	manifest string
 	//go:embed package.json
-	pkg string
+	pkg []byte
+	//go:embed tools.json
+	tools []byte
 )
 
 // The line of the shim that says what it runs, and how it is found there.
@@ -29,7 +31,8 @@ func Files(version, program string) map[string][]byte {
 	return map[string][]byte{
 		"index.js":             []byte(strings.Replace(versioned(shim), commandLine, commandName+program, 1)),
 		"openclaw.plugin.json": []byte(versioned(manifest)),
-		"package.json":         []byte(pkg),
+		"package.json":         pkg,
+		"tools.json":           tools,
 	}
 }
 
