@@ -90,7 +90,7 @@ func TestOpenClawGateway(t *testing.T) {
 		tool("reme_traverse", map[string]any{"path": "daily"}),
 		Step{Text: "Used."})
 	results := w.last(o, Main).Role("tool")
-	for i, want := range []string{"daily/", "6543", "Cellar door", "none.jsonl", "daily"} {
+	for i, want := range []string{"daily/", "6543", "cellar-door", "none.jsonl", "daily"} {
 		if len(results) != 5 || !strings.Contains(results[i], want) || strings.Contains(results[i], "cannot be reached") {
 			w.Errorf("tool results %q, want %q in number %d", results, want, i)
 		}
@@ -132,13 +132,11 @@ func TestOpenClawGateway(t *testing.T) {
 		"exit 2":  "echo '{\"prependContext\":\"fatal\"}'; exit 2",
 		"crash":   "kill -SEGV $$",
 	} {
-		if err := os.Remove(filepath.Join(w.home, program)); err != nil {
+		if err := os.RemoveAll(filepath.Join(w.home, program)); err != nil {
 			w.Fatal(err)
 		}
 		if script != "" {
 			w.put(program, "#!/bin/sh\n"+script+"\n", 0o755)
-		} else {
-			defer func() { w.put(program, "", 0o755) }() // the next one removes it
 		}
 		n := len(o.Model.Requests(Main))
 		w.claw(o, "", askBilling, Step{Text: "Here I am."})

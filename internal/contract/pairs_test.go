@@ -23,9 +23,11 @@ var facts = map[string][2]string{
 // was said is captured exactly once.
 func TestPairs(t *testing.T) {
 	w := newWorld(t)
-	all := []Host{w.codex, w.claude, w.with("kimi"), w.with("dsh"), w.with("hermes"), w.withGateway()}
+	o := w.withGateway()
+	all := []Host{w.codex, w.claude, w.with("kimi"), w.with("dsh"), w.with("hermes"), o}
 	w.must("setup", "--yes")
 	noteBudgets(w)
+	w.startGateway(o)
 	w.pairs(all)
 }
 

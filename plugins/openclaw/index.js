@@ -24,8 +24,10 @@ const run = (args, input, { env, limit, patience }) => new Promise(resolve => {
     end()
   }
   const killer = setTimeout(stop, limit)
+  const waiter = patience && setTimeout(resolve, patience)
   const end = code => {
     clearTimeout(killer)
+    clearTimeout(waiter)
     resolve({ code, out })
   }
   child.on('error', stop)
@@ -39,7 +41,6 @@ const run = (args, input, { env, limit, patience }) => new Promise(resolve => {
     // It goes on without OpenClaw, which may be about to exit.
     child.unref()
     killer.unref()
-    setTimeout(resolve, patience)
   }
 }).catch(() => {})
 
