@@ -2,19 +2,17 @@ package openclaw
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 	"unicode"
-	"unicode/utf8"
 
 	"github.com/agentscope-ai/reme-hook/client"
 	"github.com/agentscope-ai/reme-hook/install"
@@ -50,48 +48,38 @@ func (Target) Find(ctx context.Context, env install.Env, o install.Options) inst
 	return env.Find(ctx, o.Program("openclaw"), stateDir(env))
 }
 
-// wanted are the files of the plugin as they should be.
-func (t Target) wanted(env install.Env, o install.Options) (map[string][]byte, error) {
+// plugin is the plugin as it should be.
+func (t Target) plugin(env install.Env, o install.Options) (install.Folder, error) {
+	p := install.Folder{Dir: pluginDir(env), Main: mainFile}
 	if o.Scope != "" && o.Scope != install.UserScope {
-		return nil, install.UnknownScope(o.Scope)
+		return p, install.UnknownScope(o.Scope)
 	}
-	program := env.CommandPath(o)
-	literal, err := json.Marshal(program)
-	if err != nil || !utf8.ValidString(program) || strings.ContainsFunc(program, unicode.IsControl) {
-		return nil, fmt.Errorf("the path %q cannot be put into a program in JavaScript", program)
+	literal, err := install.Literal(env.CommandPath(o))
+	if err != nil {
+		return p, err
 	}
-	return openclaw.Files(t.Version, string(literal)), nil
+	p.Files = openclaw.Files(t.Version, literal)
+	return p, nil
 }
 
-// isOurs tells our plugin from another one of the same name.
-func isOurs(index []byte) bool { return bytes.Contains(index, []byte("Made by reme-hook")) }
+// mainFile is the file of the plugin that OpenClaw loads.
+const mainFile = "index.js"
 
 // Files implements [install.Target]. The plugin comes first: an entry without a
 // plugin is an error to OpenClaw.
 func (t Target) Files(env install.Env, o install.Options) ([]install.File, error) {
-	wanted, err := t.wanted(env, o)
+	if !o.Hooks() {
+		return nil, errors.New("the tools come with the plugin; leave out --mcp-only")
+	}
+	plugin, err := t.plugin(env, o)
 	if err != nil {
 		return nil, err
 	}
-	if index, err := os.ReadFile(filepath.Join(pluginDir(env), "index.js")); err == nil && !isOurs(index) {
-		return nil, fmt.Errorf("%s holds another plugin; move it away and run the command again", pluginDir(env))
+	if err := plugin.Foreign(); err != nil {
+		return nil, err
 	}
-	var files []install.File
-	for name, text := range wanted {
-		files = append(files, install.File{
-			Path: filepath.Join(pluginDir(env), name),
-			Upsert: func(old []byte) ([]byte, error) {
-				if bytes.Equal(old, text) {
-					return old, nil
-				}
-				return text, nil
-			},
-			Remove: func([]byte, []byte, bool) ([]byte, error) { return nil, nil },
-		})
-	}
-	slices.SortFunc(files, func(a, b install.File) int { return strings.Compare(a.Path, b.Path) })
 	path := configFile(env)
-	return append(files, install.File{
+	return append(plugin.InstallFiles(), install.File{
 		Path: path,
 		Upsert: func(old []byte) ([]byte, error) {
 			if !editable(old) || nix(env) {
@@ -169,20 +157,18 @@ func (t Target) Check(env install.Env, o install.Options) install.Report {
 		report.Problems = append(report.Problems, install.Problem{What: fmt.Sprintf(what, args...), Do: do, Off: true})
 	}
 	o.Scope = install.UserScope
-	wanted, err := t.wanted(env, o)
+	plugin, err := t.plugin(env, o)
 	if err != nil {
 		add("use another folder for the integrations", "%v", err)
 	}
-	path, dir := configFile(env), pluginDir(env)
+	path := configFile(env)
 	c, unread := readConfig(path)
 	e, entered := c.ours()
-	index, err := os.ReadFile(filepath.Join(dir, "index.js"))
-	placed := err == nil && isOurs(index)
-	if !placed && !entered {
+	if !plugin.Placed() && !entered {
 		return report
 	}
-	if !placed {
-		add("reme-hook install openclaw, or openclaw config unset "+strings.Join(entryPath, "."), "%s has our plugin, which is not in %s", path, dir)
+	if !plugin.Placed() {
+		add("reme-hook install openclaw, or openclaw config unset "+strings.Join(entryPath, "."), "%s has our plugin, which is not in %s", path, plugin.Dir)
 	}
 	off := func(b *bool) bool { return b != nil && !*b }
 	set := func(p install.JSONPath) string { return "openclaw config set " + strings.Join(p, ".") + " true" }
@@ -208,32 +194,14 @@ func (t Target) Check(env install.Env, o install.Options) install.Report {
 		injection := append(entryPath[:3:3], "hooks", "allowPromptInjection")
 		add(set(injection), "recall is off: %s is false in %s", strings.Join(injection, "."), path)
 	}
-	current := true
-	for name, text := range wanted {
-		now, err := os.ReadFile(filepath.Join(dir, name))
-		current = current && err == nil && bytes.Equal(now, text)
-	}
+	index, _ := os.ReadFile(filepath.Join(plugin.Dir, mainFile))
 	program := ""
 	if json.Unmarshal([]byte(openclaw.Program(index)), &program) != nil {
-		program = ""
+		program = env.CommandPath(o)
 	}
-	for event := range Adapter().Events {
-		report.Hooks = append(report.Hooks, install.Configured{
-			Event: event, Command: command(cmp.Or(program, env.CommandPath(o)), event), Shell: install.PosixShell,
-			File: dir, Timeout: childTime, Current: current,
-		})
-	}
-	slices.SortFunc(report.Hooks, func(a, b install.Configured) int { return strings.Compare(a.Event, b.Event) })
+	report.OwnTools = true
+	report.Hooks = install.PluginHooks(Host, Adapter().Events, program, plugin.Dir, childTime, plugin.Current())
 	return report
-}
-
-// command is what the plugin runs for an event, as a shell would be told.
-func command(program, event string) string {
-	quoted := "'" + strings.ReplaceAll(program, "'", `'\''`) + "'"
-	if runtime.GOOS == "windows" {
-		quoted = `"` + program + `"`
-	}
-	return quoted + " " + string(Host) + " " + event
 }
 
 // Trust implements [install.Target]: OpenClaw asks for no approval.

@@ -3,7 +3,6 @@
 package openclaw
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"slices"
@@ -116,7 +115,7 @@ func encode(_ hooks.Event, o hooks.Outcome) []byte {
 	if o.Context == "" {
 		return nil
 	}
-	return encodeJSON(map[string]string{"prependContext": o.Context})
+	return hooks.JSONLine(map[string]string{"prependContext": o.Context})
 }
 
 // sample makes a payload as the plugin sends it.
@@ -130,16 +129,5 @@ func sample(e hooks.Event) []byte {
 		event["messages"] = []map[string]string{{"role": "user", "content": e.Prompt}, {"role": "assistant", "content": e.Reply, "stopReason": "stop"}}
 	}
 	ctx := map[string]any{"sessionId": e.Session.ID, "runId": e.Turn, "workspaceDir": e.Cwd, "trigger": "user"}
-	return encodeJSON(map[string]any{"hook": hook, "event": event, "ctx": ctx})
-}
-
-// encodeJSON writes one line of JSON and keeps < and > as they are.
-func encodeJSON(v any) []byte {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil // nothing that this package passes
-	}
-	return b.Bytes()
+	return hooks.JSONLine(map[string]any{"hook": hook, "event": event, "ctx": ctx})
 }
