@@ -107,15 +107,8 @@ func upsert(old []byte, dir string) ([]byte, error) {
 		return nil, err
 	}
 	text := old
-	e, _ := c.ours()
-	for _, s := range []struct {
-		path install.JSONPath
-		have *bool
-	}{{enabledPath, e.Enabled}, {accessPath, e.Hooks.Conversation}} {
-		if s.have != nil {
-			continue
-		}
-		if text, err = s.path.Set(text, true); err != nil {
+	for _, path := range []install.JSONPath{enabledPath, accessPath} {
+		if text, err = path.Set(text, true); err != nil {
 			return nil, err
 		}
 	}

@@ -87,6 +87,11 @@ func TestFreshMachine(t *testing.T) {
 	}
 	mustUninstall(t, env)
 	gone(t, dir)
+
+	mustInstall(t, env)
+	hosttest.Write(t, configFile(env), strings.ReplaceAll(fresh, "\n", "")) // as somebody else writes it
+	mustUninstall(t, env)
+	gone(t, dir)
 	if report := target.Check(env, install.Options{}); len(report.Hooks)+len(report.Problems) > 0 {
 		t.Errorf("%+v", report)
 	}
@@ -168,6 +173,7 @@ func TestNotRewritten(t *testing.T) {
 		"plugins included": {`{"plugins":{"$include":["other.json"]}}`, `{"allow":["x"]}`, commands + ` && openclaw config set plugins.allow '["x","reme"]'`},
 		"there already":    {`{"plugins":{"$include":"other.json"}}`, `{"entries":{"reme":{"enabled":true,"hooks":{"allowConversationAccess":true}}}, /* ok */}`, ""},
 		"list there":       {"{\n  // mine\n  \"plugins\": {\"allow\": [\"x\"]}}", "", commands + ` && openclaw config set plugins.allow '["x","reme"]'`},
+		"half of it there": {`{"plugins":{"$include":["other.json"],"entries":{"reme":{"enabled":true},"x":{}}}}`, `{"enabled":true,"entries":{"reme":{"hooks":{"allowConversationAccess":true}}}}`, ""},
 		"missing include":  {`{"plugins":{"$include":"none.json"}}`, "", commands},
 		"circular include": {`{"plugins":{"$include":"openclaw.json"}}`, "", commands},
 	} {
@@ -190,7 +196,7 @@ func TestNotRewritten(t *testing.T) {
 				t.Errorf("to do: %q, want %q", do, c.do)
 			}
 			_, err := install.Uninstall(t.Context(), target, env, install.Options{})
-			unset := strings.Contains(name, "there already") || strings.Contains(name, "JSON5") || strings.Contains(name, "missing") || strings.Contains(name, "circular")
+			unset := strings.Contains(name, "there already") || strings.Contains(name, "half") || strings.Contains(name, "JSON5") || strings.Contains(name, "missing") || strings.Contains(name, "circular")
 			if unset != (err != nil && strings.Contains(err.Error(), "openclaw config unset plugins.entries.reme")) {
 				t.Errorf("uninstall: %v", err)
 			}

@@ -84,8 +84,20 @@ func freePort() (int, error) {
 	return l.Addr().(*net.TCPAddr).Port, nil
 }
 
-// Start starts a gateway and waits until it takes turns.
-func (o *OpenClaw) Start(ctx context.Context) error {
+// Start starts a gateway and waits until it takes turns. A gateway gives up on a machine so busy that a thread of its own
+// takes 5 s to begin; then it is started again.
+func (o *OpenClaw) Start(ctx context.Context) (err error) {
+	for range 3 {
+		const asksForDoctor = 78
+		exit := new(exec.ExitError)
+		if err = o.start(ctx); !errors.As(err, &exit) || exit.ExitCode() != asksForDoctor {
+			break
+		}
+	}
+	return err
+}
+
+func (o *OpenClaw) start(ctx context.Context) error {
 	var config struct{ Gateway struct{ Port int } }
 	text, err := os.ReadFile(filepath.Join(o.Home, ".openclaw", "openclaw.json"))
 	if err != nil {

@@ -26,8 +26,8 @@ const about = {
   modelId: 'm', abortSignal: new AbortController().signal, hookInvocation: { assertActive() {} }, big: 1n,
 }
 
-const run = async ({ on, event = {}, ctx, tool, args, leave }) => {
-  if (leave) process.exit()
+const run = async ({ on, event = {}, ctx, tool, args, together }) => {
+  if (together) return Promise.all(together.map(run))
   if (tool) return tools[tool].execute('call_1', args).catch(e => ({ error: e.message }))
   return handlers[on](event, ctx === null ? ctx : { ...about, ...ctx })
 }
@@ -37,3 +37,7 @@ for (const step of JSON.parse(steps)) {
   const got = await run(step)
   console.log(JSON.stringify({ got: got ?? null, slow: fired }))
 }
+
+// Who is waited for still, keeps OpenClaw from ending.
+process.on('exit', () => { if (fired) console.log('late') })
+fired = false
