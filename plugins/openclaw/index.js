@@ -58,9 +58,9 @@ export default {
   name: 'ReMe',
   description: 'The shared memory of the coding agents on this machine',
   register(api) {
-    const { autoRecall, autoCapture, recallLimit, recallMaxChars, scope } = api.pluginConfig ?? {}
+    const { endpoint, autoRecall, autoCapture, recallLimit, recallMaxChars, scope } = api.pluginConfig ?? {}
     const env = Object.fromEntries(Object.entries({
-      REME_RECALL: autoRecall, REME_CAPTURE: autoCapture, REME_RECALL_LIMIT: recallLimit, REME_RECALL_MAX_CHARS: recallMaxChars,
+      REME_SERVICE: endpoint, REME_RECALL: autoRecall, REME_CAPTURE: autoCapture, REME_RECALL_LIMIT: recallLimit, REME_RECALL_MAX_CHARS: recallMaxChars,
     }).filter(([, value]) => value !== undefined))
     const profile = process.env.OPENCLAW_PROFILE || process.env.OPENCLAW_STATE_DIR
     const tails = new Map() // of each session the last child: they run one after the other

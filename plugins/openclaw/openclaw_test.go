@@ -200,9 +200,9 @@ func TestToolCalls(t *testing.T) {
 func TestSettings(t *testing.T) {
 	t.Setenv("REME_RECALL_LIMIT", "3")
 	t.Setenv("OPENCLAW_PROFILE", "work")
-	const script = `echo "$REME_RECALL $REME_CAPTURE $REME_RECALL_LIMIT $REME_RECALL_MAX_CHARS" >>"${0%/*}/calls"`
-	p := play(t, 1, `{"autoRecall":false,"autoCapture":true,"recallMaxChars":500}`, script, `[{"on": "before_prompt_build", "event": {}}]`)
-	if len(p.Calls) != 2 || p.Calls[1] != "false true 3 500" || !strings.Contains(p.Calls[0], `"profile":"work"`) {
+	const script = `echo "$REME_SERVICE $REME_RECALL $REME_CAPTURE $REME_RECALL_LIMIT $REME_RECALL_MAX_CHARS" >>"${0%/*}/calls"`
+	p := play(t, 1, `{"endpoint":"http://127.0.0.1:1","autoRecall":false,"autoCapture":true,"recallMaxChars":500}`, script, `[{"on": "before_prompt_build", "event": {}}]`)
+	if len(p.Calls) != 2 || p.Calls[1] != "http://127.0.0.1:1 false true 3 500" || !strings.Contains(p.Calls[0], `"profile":"work"`) {
 		t.Errorf("%q", p.Calls)
 	}
 }
