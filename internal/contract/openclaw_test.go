@@ -85,7 +85,7 @@ func TestOpenClawGateway(t *testing.T) {
 	w.claw(o, "", "Use them all.",
 		tool("reme_remember", map[string]any{"content": "The cellar door squeaks on Mondays.", "title": "Cellar door"}),
 		tool("reme_search", map[string]any{"query": "staging database port"}),
-		tool("reme_daily_list", nil),
+		tool("reme_daily_list", map[string]any{}),
 		tool("reme_read", map[string]any{"path": "session/none.jsonl"}),
 		tool("reme_traverse", map[string]any{"path": "daily"}),
 		Step{Text: "Used."})
