@@ -74,10 +74,9 @@ func Play(t *testing.T, script string, arguments func(dir, program string) []str
 	}
 	p := Played{Lines: strings.FieldsFunc(string(out), func(r rune) bool { return r == '\n' })}
 	// A child may be there for a moment more.
-	for range 100 {
-		if p.Orphan = alive(t, read("pids")); !p.Orphan {
-			break
-		}
+	p.Orphan = true
+	for deadline := time.Now().Add(10 * time.Second); p.Orphan && time.Now().Before(deadline); {
+		p.Orphan = alive(t, read("pids"))
 	}
 	p.Calls = read("calls")
 	return p
