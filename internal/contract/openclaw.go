@@ -88,9 +88,7 @@ func freePort() (int, error) {
 // takes 5 s to begin; then it is started again.
 func (o *OpenClaw) Start(ctx context.Context) (err error) {
 	for range 3 {
-		const asksForDoctor = 78
-		exit := new(exec.ExitError)
-		if err = o.start(ctx); !errors.As(err, &exit) || exit.ExitCode() != asksForDoctor {
+		if err = o.start(ctx); !errors.As(err, new(*exec.ExitError)) {
 			break
 		}
 	}
@@ -125,7 +123,8 @@ func (o *OpenClaw) start(ctx context.Context) error {
 		case err = <-o.ended:
 			o.gateway = nil
 		case <-limit:
-			err = errors.Join(errors.New("it is not ready"), o.Stop())
+			_ = o.Stop()
+			err = errors.New("it is not ready")
 		case <-time.After(100 * time.Millisecond):
 			continue
 		}
