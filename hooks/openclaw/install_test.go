@@ -235,6 +235,9 @@ func TestRefused(t *testing.T) {
 	if _, err := install.Install(t.Context(), target, hosttest.Env(t), install.Options{Scope: install.ProjectScope}); err == nil {
 		t.Error("projects have no configuration of OpenClaw")
 	}
+	if _, err := install.Install(t.Context(), target, hosttest.Env(t), install.Options{Part: install.ServerPart}); err == nil || !strings.Contains(err.Error(), "leave out --mcp-only") {
+		t.Error(err)
+	}
 }
 
 func TestPlaces(t *testing.T) {
