@@ -7,6 +7,7 @@ import (
 	"github.com/agentscope-ai/reme-hook/hooks/dsh"
 	"github.com/agentscope-ai/reme-hook/hooks/hermes"
 	"github.com/agentscope-ai/reme-hook/hooks/kimi"
+	"github.com/agentscope-ai/reme-hook/hooks/openclaw"
 	"github.com/agentscope-ai/reme-hook/install"
 )
 
@@ -24,5 +25,6 @@ func knownHosts() []host {
 		{kimi.Adapter(), kimi.Target{}},
 		{dsh.Adapter(), dsh.Target{}},
 		{hermes.Adapter(), hermes.Target{Version: version}},
+		{openclaw.Adapter(), openclaw.Target{Version: version}},
 	}
 }

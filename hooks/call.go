@@ -119,7 +119,7 @@ func (c *call) sessionStart() Outcome {
 		if c.ev.ContextLost {
 			s.Forget(c.ev.TurnLost)
 		}
-		if c.ev.TurnLost && s.Running {
+		if c.ev.TurnLost && s.Running && worthRecalling(s.Asked) {
 			asked = s.Asked
 		}
 		shown = s.Shown
@@ -139,8 +139,20 @@ func (c *call) prompt() Outcome {
 	if text == "" || c.host.machineMade(c.ev.Prompt) {
 		return Outcome{}
 	}
+	asked := strings.ToValidUTF8(text[:min(len(text), maxAsked)], "")
+	query := ""
+	if worthRecalling(text) {
+		query = asked
+	}
 	var recalled <-chan client.RecallResult
 	err := c.update(func(s *state.Session) error {
+		if c.host.Transient && s.Prompts > 0 && s.Turn == c.ev.Turn && s.Asked == asked {
+			s.Running = true
+			if query != "" {
+				recalled = c.recall(query, false, nil)
+			}
+			return nil
+		}
 		if s.Repeated(c.fingerprint, c.Now()) {
 			return errRepeated
 		}
@@ -162,11 +174,7 @@ func (c *call) prompt() Outcome {
 			return nil
 		}
 		s.Prompts = max(s.Prompts, c.spooled(turn, client.User)) + 1
-		query := ""
-		if worthRecalling(text) {
-			query = strings.ToValidUTF8(text[:min(len(text), maxAsked)], "")
-			s.Asked = query
-		}
+		s.Asked = asked
 		introduce := c.Config.ProjectContext && !s.Introduced
 		s.Introduced = s.Introduced || introduce
 		if query != "" || introduce {
@@ -268,10 +276,12 @@ func (c *call) show(recalled <-chan client.RecallResult) Outcome {
 	if text == "" {
 		return Outcome{}
 	}
-	c.update(func(s *state.Session) error {
-		s.Show(ids)
-		return nil
-	})
+	if !c.host.Transient {
+		c.update(func(s *state.Session) error {
+			s.Show(ids)
+			return nil
+		})
+	}
 	return Outcome{Context: text}
 }
 

@@ -83,6 +83,9 @@ type Adapter struct {
 	// MaxContext is the largest context the host passes on whole, in Size's unit.
 	MaxContext int
 	Size       func(string) int
+	// Transient tells that what is injected with a prompt goes to the model with
+	// that turn only. The host announces the prompt again for each attempt at it.
+	Transient bool
 	// Envelopes name the elements that the host wraps its own additions to a
 	// message in. They are no part of the conversation.
 	Envelopes []string

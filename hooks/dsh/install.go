@@ -188,23 +188,8 @@ func (Target) Check(env install.Env, o install.Options) install.Report {
 		add(true, "reme-hook install dsh", "the plugin is missing, so DSH skips it: %v", err)
 	}
 	current := ours[0].current(plugin) && bytes.Equal(shim, dsh.Shim)
-	for event := range Adapter().Events {
-		report.Hooks = append(report.Hooks, install.Configured{
-			Event: event, Command: command(value(ours[0].command), event), Shell: install.PosixShell,
-			File: path, Timeout: childTime, Current: current,
-		})
-	}
-	slices.SortFunc(report.Hooks, func(a, b install.Configured) int { return strings.Compare(a.Event, b.Event) })
+	report.Hooks = install.PluginHooks(Host, Adapter().Events, value(ours[0].command), path, childTime, current)
 	return report
-}
-
-// command is what the plugin runs for an event, as a shell would be told.
-func command(program, event string) string {
-	quoted := "'" + strings.ReplaceAll(program, "'", `'\''`) + "'"
-	if filepath.Separator == '\\' {
-		quoted = `"` + program + `"`
-	}
-	return quoted + " " + string(Host) + " " + event
 }
 
 // switchedOff tells whether the user has disabled our row, in itself or in a row

@@ -2,7 +2,6 @@ package dsh
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"net/url"
 	"path/filepath"
@@ -11,6 +10,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/agentscope-ai/reme-hook/hooks"
 	"github.com/agentscope-ai/reme-hook/install"
 	"gopkg.in/yaml.v3"
 )
@@ -88,15 +88,7 @@ func fileURL(path string) string {
 func quoteJS(s string) string { return string(encodeJSON(s)) }
 
 // encodeJSON keeps < and > as they are.
-func encodeJSON(v any) []byte {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil // nothing that this package passes
-	}
-	return bytes.TrimSpace(b.Bytes())
-}
+func encodeJSON(v any) []byte { return bytes.TrimSpace(hooks.JSONLine(v)) }
 
 // quoteYAML makes a single-quoted scalar, in which only the quote is special.
 func quoteYAML(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }

@@ -4,8 +4,6 @@
 package hermes
 
 import (
-	"bytes"
-	"encoding/json"
 	"maps"
 	"slices"
 
@@ -110,9 +108,9 @@ func isPrimary(p hooks.Payload) bool {
 func encode(_ hooks.Event, o hooks.Outcome) []byte {
 	switch {
 	case o.Deny != "":
-		return encodeJSON(map[string]string{"decision": "block", "reason": o.Deny})
+		return hooks.JSONLine(map[string]string{"decision": "block", "reason": o.Deny})
 	case o.Context != "":
-		return encodeJSON(map[string]string{"context": o.Context})
+		return hooks.JSONLine(map[string]string{"context": o.Context})
 	}
 	return nil
 }
@@ -126,16 +124,5 @@ func sample(e hooks.Event) []byte {
 	case hooks.TurnEnd:
 		payload["event"], payload["assistant_content"] = "sync_turn", e.Reply
 	}
-	return encodeJSON(payload)
-}
-
-// encodeJSON writes one line of JSON and keeps < and > as they are.
-func encodeJSON(v any) []byte {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil // nothing that this package passes
-	}
-	return b.Bytes()
+	return hooks.JSONLine(payload)
 }

@@ -1,14 +1,11 @@
 package hermes
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,8 +14,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/agentscope-ai/reme-hook/client"
 	"github.com/agentscope-ai/reme-hook/install"
@@ -85,21 +80,21 @@ func (Target) Find(ctx context.Context, env install.Env, o install.Options) inst
 // something that an uninstall does not know of. Python does without then.
 const pycache = "__pycache__"
 
-// wanted are the files of the provider as they should be.
-func (t Target) wanted(env install.Env, o install.Options) (map[string][]byte, error) {
+// plugin is the provider as it should be.
+func (t Target) plugin(env install.Env, o install.Options) (install.Folder, error) {
+	p := install.Folder{Dir: pluginDir(env), Main: "__init__.py"}
 	if o.Scope != "" && o.Scope != install.UserScope {
-		return nil, install.UnknownScope(o.Scope)
+		return p, install.UnknownScope(o.Scope)
 	}
-	program := env.CommandPath(o)
-	literal, err := json.Marshal(program)
-	if err != nil || !utf8.ValidString(program) || strings.ContainsFunc(program, unicode.IsControl) {
-		return nil, fmt.Errorf("the path %q cannot be put into a program in Python", program)
+	literal, err := install.Literal(env.CommandPath(o))
+	if err != nil {
+		return p, err
 	}
-	files := hermes.Files(t.Version, string(literal))
-	if st, err := os.Stat(filepath.Join(pluginDir(env), pycache)); err != nil || !st.IsDir() {
-		files[pycache] = []byte("Keeps Python from leaving files here.\n")
+	p.Files = hermes.Files(t.Version, literal)
+	if st, err := os.Stat(filepath.Join(p.Dir, pycache)); err != nil || !st.IsDir() {
+		p.Files[pycache] = []byte("Keeps Python from leaving files here.\n")
 	}
-	return files, nil
+	return p, nil
 }
 
 // ShellHooks implements [install.ShellHooker].
@@ -110,7 +105,7 @@ func (Target) ShellHooks() {}
 // is for those who want no provider. Once connected by shell hooks, Hermes stays
 // so until an uninstall.
 func (t Target) Files(env install.Env, o install.Options) ([]install.File, error) {
-	wanted, err := t.wanted(env, o)
+	plugin, err := t.plugin(env, o)
 	if err != nil {
 		return nil, err
 	}
@@ -134,11 +129,11 @@ func (t Target) Files(env install.Env, o install.Options) ([]install.File, error
 		return []install.File{config}, nil
 	}
 	files := []install.File{{Path: approvalsFile(env), Upsert: keep, Remove: removeApprovals}}
-	switch {
-	case !t.foreign(env):
-		files = slices.Concat(providerFiles(env, wanted, shell), files)
+	switch foreign := plugin.Foreign(); {
+	case foreign == nil:
+		files = slices.Concat(providerFiles(plugin, shell), files)
 	case !shell:
-		return nil, fmt.Errorf("%s holds another plugin; move it away and run the command again", pluginDir(env))
+		return nil, foreign
 	}
 	return append(files, config), nil
 }
@@ -172,30 +167,13 @@ func configured(old []byte, env install.Env, o install.Options, shell bool) ([]b
 // keep leaves a file as it is.
 func keep(old []byte) ([]byte, error) { return old, nil }
 
-// foreign tells whether another plugin has our place.
-func (Target) foreign(env install.Env) bool {
-	init, err := os.ReadFile(filepath.Join(pluginDir(env), "__init__.py"))
-	return err == nil && !isOurs(init)
-}
-
 // providerFiles are the files of the provider, which shell hooks do without.
-func providerFiles(env install.Env, wanted map[string][]byte, shell bool) []install.File {
-	var files []install.File
-	for _, name := range slices.Sorted(maps.Keys(wanted)) {
-		f := install.File{
-			Path: filepath.Join(pluginDir(env), name),
-			Upsert: func(old []byte) ([]byte, error) {
-				if bytes.Equal(old, wanted[name]) {
-					return old, nil
-				}
-				return wanted[name], nil
-			},
-			Remove: func([]byte, []byte, bool) ([]byte, error) { return nil, nil },
-		}
+func providerFiles(plugin install.Folder, shell bool) []install.File {
+	files := plugin.InstallFiles()
+	for i := range files {
 		if shell {
-			f.Upsert = keep
+			files[i].Upsert = keep
 		}
-		files = append(files, f)
 	}
 	return files
 }
@@ -213,9 +191,6 @@ func readConfig(env install.Env) (*config, error) {
 	return c, nil
 }
 
-// isOurs tells our provider from another one of the same name.
-func isOurs(init []byte) bool { return bytes.Contains(init, []byte("Made by reme-hook")) }
-
 // Check implements [install.Target].
 func (t Target) Check(env install.Env, o install.Options) install.Report {
 	var report install.Report
@@ -223,7 +198,7 @@ func (t Target) Check(env install.Env, o install.Options) install.Report {
 		report.Problems = append(report.Problems, install.Problem{What: fmt.Sprintf(what, args...), Do: do, Off: true})
 	}
 	o.Scope = install.UserScope
-	wanted, err := t.wanted(env, o)
+	plugin, err := t.plugin(env, o)
 	if err != nil {
 		add("use another folder for the integrations", "%v", err)
 	}
@@ -232,16 +207,7 @@ func (t Target) Check(env install.Env, o install.Options) install.Report {
 		add("repair the file", "%v", err)
 	}
 	report.Servers = c.servers(env, o)
-	current, program := true, ""
-	for name, text := range wanted {
-		now, err := os.ReadFile(filepath.Join(pluginDir(env), name))
-		current = current && err == nil && bytes.Equal(now, text)
-		if name == "cli.py" && json.Unmarshal([]byte(hermes.Program(now)), &program) != nil {
-			program = ""
-		}
-	}
-	init, err := os.ReadFile(filepath.Join(pluginDir(env), "__init__.py"))
-	placed := err == nil && isOurs(init)
+	placed := plugin.Placed()
 	if placedHooks := c.hooks(); len(placedHooks) > 0 {
 		if c.provider() == providerName {
 			add("reme-hook uninstall hermes, then install it one way", "%s has both shell hooks and the memory provider of reme-hook: everything is remembered twice", configFile(env))
@@ -262,13 +228,12 @@ func (t Target) Check(env install.Env, o install.Options) install.Report {
 		add("hermes memory off, then reme-hook install hermes; or reme-hook uninstall hermes", "%s has another memory provider, %q", configFile(env), selected)
 	}
 	report.OwnTools = true
-	for event := range providerEvents {
-		report.Hooks = append(report.Hooks, install.Configured{
-			Event: event, Command: command(cmp.Or(program, env.CommandPath(o)), event), Shell: install.PosixShell,
-			File: pluginDir(env), Timeout: childTime, Current: current,
-		})
+	cli, _ := os.ReadFile(filepath.Join(plugin.Dir, "cli.py"))
+	program := ""
+	if json.Unmarshal([]byte(hermes.Program(cli)), &program) != nil {
+		program = env.CommandPath(o)
 	}
-	slices.SortFunc(report.Hooks, func(a, b install.Configured) int { return strings.Compare(a.Event, b.Event) })
+	report.Hooks = install.PluginHooks(Host, providerEvents, program, plugin.Dir, childTime, plugin.Current())
 	return report
 }
 

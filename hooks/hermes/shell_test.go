@@ -56,7 +56,7 @@ func TestReviews(t *testing.T) {
 		"Review the conversation above and update the readme.":                                     false,
 		"Review the conversation above and update two things: the readme and the list of changes.": false,
 	} {
-		p := hooks.Payload{"hook_event_name": []byte(`"pre_llm_call"`), "session_id": []byte(`"s"`), "extra": encodeJSON(map[string]string{"user_message": asked})}
+		p := hooks.Payload{"hook_event_name": []byte(`"pre_llm_call"`), "session_id": []byte(`"s"`), "extra": hooks.JSONLine(map[string]string{"user_message": asked})}
 		if e := decode(hooks.Prompt, p); e.Subagent != review {
 			t.Errorf("%q: %v", asked, e.Subagent)
 		}

@@ -102,6 +102,13 @@ var further = map[string]struct {
 	"hermes": {"REME_CONTRACT_HERMES", func(w *world, bin string) Host {
 		return &Hermes{Bin: bin, Home: w.home, Project: w.project, Path: w.path(), Model: NewHermesModel()}
 	}},
+	"openclaw": {"REME_CONTRACT_OPENCLAW", func(w *world, bin string) Host {
+		o := &OpenClaw{Bin: bin, Home: w.home, Project: w.project, Path: w.path(), Model: NewOpenClawModel(), cache: filepath.Join(scratch, "node-cache")}
+		if err := o.Configure(); err != nil {
+			w.Fatal(err)
+		}
+		return o
+	}},
 }
 
 // with puts a further host on the machine.

@@ -1,16 +1,12 @@
 package hermes
 
 import (
-	"bytes"
-	"encoding/json"
-	"flag"
-	"os"
 	"os/exec"
 	"runtime"
 	"strings"
 	"testing"
 
-	"github.com/agentscope-ai/reme-hook/gateway"
+	"github.com/agentscope-ai/reme-hook/hooks/hosttest"
 )
 
 // python is an interpreter that Hermes runs with.
@@ -39,32 +35,8 @@ func TestProvider(t *testing.T) {
 	t.Logf("%s", out)
 }
 
-var update = flag.Bool("update", false, "write the declarations of the tools")
-
 // The tools that the provider declares are those of the memory.
-func TestTools(t *testing.T) {
-	t.Parallel()
-	functions, err := gateway.Functions("reme_")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var want bytes.Buffer
-	enc := json.NewEncoder(&want)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	if err := enc.Encode(functions); err != nil {
-		t.Fatal(err)
-	}
-	if *update {
-		if err := os.WriteFile("reme/tools.json", want.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if !bytes.Equal(tools, want.Bytes()) {
-		t.Error("tools.json is not what `go test ./plugins/hermes -update` makes of the memory's tools")
-	}
-}
+func TestTools(t *testing.T) { hosttest.Tools(t, "reme_", "reme/tools.json") }
 
 func TestFiles(t *testing.T) {
 	t.Parallel()
