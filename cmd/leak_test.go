@@ -22,6 +22,7 @@ var plant = struct {
 	text    string
 	secrets []string
 	env     string // the value of a variable of the environment
+	token   string // of a service, in the environment
 }{
 	text: "zygomorphic wombats",
 	secrets: []string{
@@ -30,7 +31,8 @@ var plant = struct {
 		"n0rthern1ights",
 		"elm street twelve",
 	},
-	env: "sk-" + "proj-Vb7Nq2Zx9Lm4Kj8Hg3Fd6Sa1Pw5Er0Ty",
+	env:   "sk-" + "proj-Vb7Nq2Zx9Lm4Kj8Hg3Fd6Sa1Pw5Er0Ty",
+	token: "quokka-in-the-header",
 }
 
 func planted() string {
@@ -75,7 +77,7 @@ func TestLeaks(t *testing.T) {
 			home := t.TempDir()
 			run := func(stdin []byte, args ...string) (stdout, stderr string) {
 				c := exec.Command("reme-hook", args...)
-				c.Env = append(os.Environ(), "HOME="+home, "USERPROFILE="+home, "TEST_NOW=2026-11-30T09:00:00Z", "TEST_API_KEY="+plant.env)
+				c.Env = append(os.Environ(), "HOME="+home, "USERPROFILE="+home, "TEST_NOW=2026-11-30T09:00:00Z", "TEST_API_KEY="+plant.env, "TEST_SERVICE_TOKEN="+plant.token)
 				c.Stdin = bytes.NewReader(stdin)
 				var out, errs bytes.Buffer
 				c.Stdout, c.Stderr = &out, &errs
@@ -103,36 +105,45 @@ func TestLeaks(t *testing.T) {
 			if kept == 0 {
 				t.Fatal("no payloads")
 			}
-			// A session of which everything is told, a broken payload, and one that the
-			// service cannot take.
-			session := client.Session{Host: h.Adapter.Host, ID: "leaks"}
-			for event, kind := range h.Adapter.Events {
-				switch kind {
-				case hooks.Prompt:
-					hook(event, h.Adapter.Sample(hooks.Event{Kind: kind, Session: session, Turn: "t1", Cwd: "/p", Prompt: planted()}))
-					hook(event, []byte(`{"session_id":"broken","prompt":"`+strings.ReplaceAll(planted(), "\n", `\n`)))
-				case hooks.TurnEnd:
-					hook(event, h.Adapter.Sample(hooks.Event{Kind: kind, Session: session, Turn: "t1", Cwd: "/p", Reply: planted()}))
+			// A session of which everything is told, and a broken payload.
+			tell := func(session client.Session) {
+				for event, kind := range h.Adapter.Events {
+					switch kind {
+					case hooks.Prompt:
+						hook(event, h.Adapter.Sample(hooks.Event{Kind: kind, Session: session, Turn: "t1", Cwd: "/p", Prompt: planted()}))
+						hook(event, []byte(`{"session_id":"broken","prompt":"`+strings.ReplaceAll(planted(), "\n", `\n`)))
+					case hooks.TurnEnd:
+						hook(event, h.Adapter.Sample(hooks.Event{Kind: kind, Session: session, Turn: "t1", Cwd: "/p", Reply: planted()}))
+					}
 				}
 			}
+			tell(client.Session{Host: h.Adapter.Host, ID: "leaks"})
 			run(nil, "remember", "--title", planted(), planted())
 
 			hiddenInFiles(t, home)
-			config := filepath.Join(home, ".reme", "integrations", "config.toml")
-			if err := os.WriteFile(config, []byte("recall_limit = \"${TEST_API_KEY}\"\nexclude = [\"${TEST_API_KEY}\"]\n"), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			for _, args := range [][]string{{"doctor"}, {"doctor", "--json"}, {"status"}, {"status", "--json"}, {"spool", "list"}, {"spool", "list", "--json"}, {"config", "show"}, {"config", "show", "--json"}} {
-				out, errs := run(nil, args...)
-				if out == "" {
-					t.Errorf("%v says nothing: %s", args, errs)
+			look := func(config string) {
+				file := filepath.Join(home, ".reme", "integrations", "config.toml")
+				if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+					t.Fatal(err)
 				}
-				for what, text := range map[string]string{"stdout": out, "stderr": errs} {
-					what = strings.Join(args, " ") + " on " + what
-					hidden(t, what, text, plant.secrets...)
-					hidden(t, what, text, plant.env, plant.text)
+				for _, args := range [][]string{{"doctor"}, {"doctor", "--json"}, {"status"}, {"status", "--json"}, {"spool", "list"}, {"spool", "list", "--json"}, {"config", "show"}, {"config", "show", "--json"}} {
+					out, errs := run(nil, args...)
+					if out+errs == "" {
+						t.Errorf("%v says nothing", args)
+					}
+					for what, text := range map[string]string{"stdout": out, "stderr": errs} {
+						what = strings.Join(args, " ") + " on " + what
+						hidden(t, what, text, plant.secrets...)
+						hidden(t, what, text, plant.env, plant.text, plant.token)
+					}
 				}
 			}
+			look("recall_limit = \"${TEST_API_KEY}\"\nexclude = [\"${TEST_API_KEY}\"]\ntoken = \"two words ${TEST_SERVICE_TOKEN}\"\n")
+			// A service that is down, as nothing listens there.
+			look("service = \"http://127.0.0.1:1\"\ntoken = \"${TEST_SERVICE_TOKEN}\"\n")
+			tell(client.Session{Host: h.Adapter.Host, ID: "down"})
+			run(nil, "spool", "replay")
+			look("service = \"http://127.0.0.1:1\"\ntoken = \"${TEST_SERVICE_TOKEN}\"\n")
 			hiddenInFiles(t, home)
 		})
 	}
@@ -195,7 +206,7 @@ func hiddenInFiles(t *testing.T, home string) {
 			return err
 		}
 		hidden(t, path, string(data), plant.secrets...)
-		hidden(t, path, string(data), plant.env)
+		hidden(t, path, string(data), plant.env, plant.token)
 		if filepath.Base(filepath.Dir(path)) == "log" || filepath.Base(path) == "service.json" {
 			hidden(t, path, string(data), plant.text)
 		} else if bytes.Contains(data, []byte(plant.text)) {
