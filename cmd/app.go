@@ -138,6 +138,14 @@ func (a *app) log() *slog.Logger {
 		if err := durable.MkdirAll(filepath.Dir(file)); err != nil {
 			return 0, err
 		}
+		// Many processes write it, some for long. What lumberjack makes or keeps open
+		// itself it writes at its own place, over the lines of others.
+		f, err := os.OpenFile(file, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+		if err != nil {
+			return 0, err
+		}
+		f.Close()
+		defer w.Close()
 		return w.Write(p)
 	}), nil))
 }
