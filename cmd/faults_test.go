@@ -24,6 +24,7 @@ import (
 	"github.com/agentscope-ai/reme-hook/internal/config"
 	"github.com/agentscope-ai/reme-hook/internal/remote"
 	"github.com/agentscope-ai/reme-hook/spool"
+	"github.com/agentscope-ai/reme-hook/upstream"
 	"github.com/agentscope-ai/reme-hook/workspace"
 )
 
@@ -176,7 +177,8 @@ func newMachine(t *testing.T, f fault) *machine {
 		t.Cleanup(m.stop)
 		env["REME_SERVICE"], env["REME_TOKEN"] = "http://"+m.address, "s3same"
 	}
-	m.app = &app{now: m.now, home: home, dir: filepath.Join(home, "integrations"), hosts: knownHosts(), stdout: io.Discard, stderr: io.Discard}
+	dir := filepath.Join(home, "integrations")
+	m.app = &app{now: m.now, home: home, dir: dir, upstream: upstream.New(filepath.Join(dir, "upstream"), "", m.now), hosts: knownHosts(), stdout: io.Discard, stderr: io.Discard}
 	m.app.config, _, m.app.problems = config.Load("", home, func(k string) string { return env[k] })
 	// Each process opens the memory for itself.
 	m.app.memory = func() (memory, error) {

@@ -228,15 +228,14 @@ func (r *run) log(ctx context.Context, log hooks.Log) error {
 // session is one log on its way into the memory.
 type session struct {
 	*run
-	log     hooks.Log
-	held    map[client.EventID]bool // nil before the memory was asked
-	events  []client.Event          // that wait for being stored
-	cwd     string                  // of them
-	size    int                     // of their text
-	turns   int
-	gap     Gap
-	days    map[string]int // turns that are missing, by day
-	missing int
+	log    hooks.Log
+	held   map[client.EventID]bool // nil before the memory was asked
+	events []client.Event          // that wait for being stored
+	cwd    string                  // of them
+	size   int                     // of their text
+	turns  int
+	gap    Gap
+	days   map[string]int // turns that are missing, by day
 }
 
 func (s *session) take(ctx context.Context, turns []hooks.LogTurn) error {

@@ -49,9 +49,6 @@ const provisionalFor = 24 * time.Hour
 // somebody else should.
 const Grace = 5 * time.Second
 
-// writeTries is how often a record is written until it is there.
-const writeTries = 5
-
 // Turn is one record: what was said in a turn of a session, or in a part of it.
 type Turn struct {
 	Version int `json:"version"`
