@@ -41,10 +41,11 @@ func planted() string {
 }
 
 // structure names the members of payloads that say what an event is about, not
-// what was said.
+// what was said: they are kept as the host has them.
 var structure = []string{
 	"session_id", "turn_id", "turn", "prompt_id", "message_id", "cwd", "hook_event_name", "event", "transcript_path", "agent_transcript_path", "type", "trigger", "source", "reason",
 	"action", "agent_context", "platform", "agent_identity", "hermes_home", "execution_context", "client_type", "role", "role_id", "id",
+	"hook", "sessionId", "sessionKey", "runId", "agentId", "workspaceDir", "stopReason",
 }
 
 // plantIn puts the planted text behind each string of a payload that is not

@@ -15,22 +15,22 @@ import (
 	"github.com/agentscope-ai/reme-hook/spool"
 )
 
-// choose picks the records that are named; all of them if none is.
+// choose picks the records that are named, in the order of the list; all of them
+// if none is.
 func choose(entries []spool.Entry, names []string) ([]spool.Entry, error) {
 	if len(names) == 0 {
 		return entries, nil
 	}
-	var out []spool.Entry
+	named := map[[3]string]bool{}
+	id := func(e spool.Entry) [3]string { return [3]string{string(e.State), string(e.Key), e.Name} }
 	for _, name := range names {
 		e, err := find(entries, name)
 		if err != nil {
 			return nil, err
 		}
-		if !slices.ContainsFunc(out, func(o spool.Entry) bool { return o.Key == e.Key && o.Name == e.Name && o.State == e.State }) {
-			out = append(out, e)
-		}
+		named[id(e)] = true
 	}
-	return out, nil
+	return slices.DeleteFunc(slices.Clone(entries), func(e spool.Entry) bool { return !named[id(e)] }), nil
 }
 
 // find returns the record with a name, as spool list prints it, or with an

@@ -147,12 +147,12 @@ func Load(file, home string, getenv func(string) string) (Config, []Value, []Pro
 		}
 		try(k.Default, "default")
 		if v, ok := table[k.Name]; ok {
-			expanded, err := refer(v, home, getenv)
+			referred, err := refer(v, home, getenv)
 			if err != nil {
 				problems = append(problems, Problem{Key: k.Name, Origin: name, Reason: err.Error()})
-			} else if !try(expanded, name) && fmt.Sprint(v) != fmt.Sprint(expanded) {
+			} else if !try(referred, name) && fmt.Sprint(v) != fmt.Sprint(referred) {
 				// What a reference stands for may be a secret.
-				problems[len(problems)-1].Reason = fmt.Sprintf("what %v stands for cannot be used; allowed: %s; using %s", v, k.Allowed, literal(k.Default))
+				problems[len(problems)-1].Reason = fmt.Sprintf("what its references stand for cannot be used; allowed: %s; using %s", k.Allowed, literal(k.Default))
 			}
 			delete(table, k.Name)
 		}
