@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentscope-ai/reme-hook/upstream"
 	"github.com/agentscope-ai/reme-hook/workspace"
 )
 
@@ -24,7 +25,7 @@ func TestJobEnds(t *testing.T) {
 	defer stdin.Close()
 	dir := t.TempDir()
 	var out bytes.Buffer
-	a := &app{stdin: stdin, stdout: &out, now: time.Now, dir: dir, workspace: func() (*workspace.Workspace, error) {
+	a := &app{stdin: stdin, stdout: &out, now: time.Now, dir: dir, upstream: &upstream.Upstream{}, workspace: func() (*workspace.Workspace, error) {
 		return workspace.Open(filepath.Join(dir, "workspace"), workspace.Options{})
 	}}
 	ctx, cancel := context.WithCancel(t.Context())
