@@ -144,7 +144,7 @@ func (c *call) prompt() Outcome {
 		}
 		s.Prompts = max(s.Prompts, c.spooled(turn, client.User)) + 1
 		query := ""
-		if worthRecalling(text) {
+		if WorthRecalling(text) {
 			query = strings.ToValidUTF8(text[:min(len(text), maxAsked)], "")
 			s.Asked = query
 		}
