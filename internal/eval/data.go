@@ -48,7 +48,7 @@ type query struct {
 	text     string
 	answer   string // id of a memory; "" if none answers
 	cwd      string
-	running  client.Session // the conversation that it goes on with; zero if it begins one
+	running  *memory // the conversation that it goes on with; nil if it begins one
 }
 
 // held tells the third of the queries that nothing is tuned to.
@@ -92,6 +92,17 @@ func load() (*data, error) {
 		}
 	}
 	slices.SortStableFunc(d.memories, func(a, b memory) int { return a.at.Compare(b.at) })
+	// What a conversation says of a thing must not stand in the way of those who
+	// ask for the thing itself.
+	slices.SortStableFunc(d.queries, func(a, b query) int {
+		if (a.running == nil) == (b.running == nil) {
+			return 0
+		}
+		if a.running == nil {
+			return -1
+		}
+		return 1
+	})
 	return d, d.check()
 }
 
@@ -150,7 +161,9 @@ func (r *reader) read(line string) error {
 	case kind == "=":
 		r.answer = rest
 	case kind == "?":
-		r.queries = append(r.queries, query{id: m.id + "/?", category: "followup", text: rest, answer: r.answer, cwd: m.cwd(), running: m.session()})
+		running := *m
+		r.memories = r.memories[:len(r.memories)-1]
+		r.queries = append(r.queries, query{id: running.id + "/?", category: "followup", text: rest, answer: r.answer, cwd: running.cwd(), running: &running})
 	case strings.HasPrefix(kind, "?"):
 		r.ask(m, kind[1:], rest)
 	case m.isNote():

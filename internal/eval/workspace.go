@@ -50,17 +50,21 @@ func (e *embedded) add(ctx context.Context, m memory) error {
 	return err
 }
 
-func (e *embedded) request(q query) client.RecallRequest {
-	return client.RecallRequest{Query: q.text, Cwd: q.cwd, Purpose: client.ForPrompt, Host: q.running.Host, ScopeID: q.running.Scope, Session: q.running.ID}
-}
-
 // ask answers a query as the hook of a prompt would.
 func (e *embedded) ask(ctx context.Context, q query) (answer, error) {
 	a := answer{query: q}
 	if !hooks.WorthRecalling(q.text) {
 		return a, nil
 	}
-	res, err := e.Recall(ctx, e.request(q))
+	req := client.RecallRequest{Query: q.text, Cwd: q.cwd, Purpose: client.ForPrompt}
+	if q.running != nil {
+		if err := e.add(ctx, *q.running); err != nil {
+			return a, err
+		}
+		s := q.running.session()
+		req.Host, req.ScopeID, req.Session = s.Host, s.Scope, s.ID
+	}
+	res, err := e.Recall(ctx, req)
 	for _, it := range res.Items {
 		a.items = append(a.items, cmp.Or(e.notes[it.Path], it.SessionID))
 		a.chars += utf8.RuneCountInString(it.Snippet)
