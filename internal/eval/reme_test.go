@@ -145,9 +145,9 @@ func startReMe(t *testing.T, program, dir string, notes int) *reme {
 				}
 			}
 		}
-		ctx, cancel := context.WithTimeout(ctx, time.Minute)
-		err := r.post(ctx, "/health_check", map[string]any{}, &status)
-		cancel()
+		try, done := context.WithTimeout(ctx, time.Minute)
+		err := r.post(try, "/health_check", map[string]any{}, &status)
+		done()
 		if h := status.Metadata.Health; err == nil && h.Components.Index["default"].Docs >= notes {
 			r.version = h.Version
 			return r
