@@ -39,7 +39,7 @@ const (
 func (w *Workspace) Search(ctx context.Context, req SearchRequest) (SearchResult, error) {
 	req.Limit = cmp.Or(req.Limit, defaultLimit)
 	res := SearchResult{Items: []client.Item{}}
-	r := recall{w: w, req: client.RecallRequest{Limit: req.Limit, Cwd: req.Cwd}, q: newQuery(req.Query)}
+	r := recall{w: w, req: client.RecallRequest{Limit: req.Limit, Cwd: req.Cwd}, q: newQuery(req.Query), floor: max(req.MinScore, searchFloor)}
 	err := w.read(ctx, true, func(x *index) (err error) {
 		res.Found, err = r.search(ctx, x, req)
 		return err
@@ -72,7 +72,7 @@ func (r *recall) search(ctx context.Context, x *index, req SearchRequest) (found
 	}
 	var hits []*hit
 	for id, mask := range masks {
-		if s := r.q.score(mask); s >= searchFloor {
+		if s := r.q.cover(mask); s >= leastCover {
 			hits = append(hits, &hit{id: id, mask: mask, score: s})
 		}
 	}
@@ -93,8 +93,8 @@ func (r *recall) search(ctx context.Context, x *index, req SearchRequest) (found
 		hits = hits[n:]
 	}
 	r.rank(kept)
-	kept = slices.DeleteFunc(kept, func(h *hit) bool { return h.score < max(req.MinScore, 0) })
-	r.pick(ctx, kept)
+	kept = slices.DeleteFunc(kept, func(h *hit) bool { return h.score < r.floor })
+	r.choose(r.weigh(r.readTexts(ctx, kept)))
 	return len(kept), ctx.Err()
 }
 

@@ -25,12 +25,15 @@ const (
 type query struct {
 	terms []queryTerm
 	total float64 // the weight that a perfect doc covers
+	docs  float64 // how many docs there are, about
 }
 
 type queryTerm struct {
 	text   string
 	kind   termKind
+	meant  string  // the word of the query that it stands for, if that is another
 	prior  float64 // what it says by its looks
+	docs   float64 // how many docs have it, about
 	weight float64 // prior and rarity
 	mask   uint32  // 0 if docs are not searched for it
 	exact  bool    // an identifier so rare that it is an answer alone
@@ -61,17 +64,12 @@ func prior(term string, kind termKind) float64 {
 	case whole:
 		return 1.5
 	case part:
-		if isWeakWord(term) {
-			return 0.2
-		}
-		return 0.5
+		return 0.5 * priorOfWord(term)
 	case word:
-		if isWeakWord(term) {
-			return 0.3
-		}
+		return priorOfWord(term)
 	case kana:
 		if strings.ContainsFunc(term, isHiragana) {
-			return 0.1 // mostly grammar
+			return 0.05 // mostly grammar
 		}
 	case han:
 		grammar, runes := 0, 0
@@ -81,13 +79,26 @@ func prior(term string, kind termKind) float64 {
 				grammar++
 			}
 		}
-		switch grammar {
-		case 0:
-		case runes:
+		switch {
+		case grammar == runes:
 			return 0
-		default:
+		case grammar > 0 || isEverydayHan(term):
 			return 0.3
 		}
+	case hangul:
+		if isEndingHangul(term) {
+			return 0.2
+		}
+	}
+	return 1
+}
+
+func priorOfWord(w string) float64 {
+	switch {
+	case isWeakWord(w):
+		return 0.3
+	case isEverydayWord(w):
+		return 0.4
 	}
 	return 1
 }
@@ -105,7 +116,7 @@ func (q *query) match(ctx context.Context, x *index) (map[int64]uint32, error) {
 	if err != nil {
 		return nil, err
 	}
-	docs := float64(max(newest, corpus))
+	q.docs = float64(max(newest, corpus))
 	order := make([]int, len(q.terms))
 	for i := range q.terms {
 		t, ids := &q.terms[i], lists[i]
@@ -115,11 +126,12 @@ func (q *query) match(ctx context.Context, x *index) (map[int64]uint32, error) {
 			// tells how many there are.
 			df *= max(1, float64(newest)/float64(newest-ids[len(ids)-1]+1))
 		}
-		t.weight = t.prior * math.Log(1+(docs-df+0.5)/(df+0.5))
+		t.docs = df
+		t.weight = t.prior * math.Log(1+(q.docs-df+0.5)/(df+0.5))
 		if df == 0 && t.kind >= han {
 			t.weight /= 2 // often just two words that met
 		}
-		t.exact = t.kind == whole && len(t.text) >= 4 && df <= max(3, docs/1000)
+		t.exact = t.kind == whole && len(t.text) >= 4 && df <= max(3, q.docs/1000)
 		order[i] = i
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(q.terms[b].weight, q.terms[a].weight) })
@@ -160,22 +172,66 @@ func (q *query) match(ctx context.Context, x *index) (map[int64]uint32, error) {
 	return masks, nil
 }
 
-// score is the share of the query's weight that a doc with the terms of mask
-// covers.
-func (q *query) score(mask uint32) float64 {
-	var sum float64
+// cover is the share of the query's weight that a doc with the terms of mask has.
+func (q *query) cover(mask uint32) float64 {
 	exact := false
+	for _, t := range q.terms {
+		exact = exact || t.exact && t.mask&mask != 0
+	}
+	share := min(1, q.weight(mask)/q.total)
+	if exact {
+		share = max(share, exactFloor)
+	}
+	return share
+}
+
+func (q *query) weight(mask uint32) (sum float64) {
 	for _, t := range q.terms {
 		if t.mask&mask != 0 {
 			sum += t.weight
-			exact = exact || t.exact
 		}
 	}
-	score := min(1, sum/q.total)
-	if exact {
-		score = max(score, exactFloor)
+	return sum
+}
+
+// evidence tells how unlikely it is that a doc has the terms of mask by chance: 1
+// for a word that no other doc has.
+func (q *query) evidence(mask uint32) float64 { return q.weight(mask) / math.Log(1+q.docs) }
+
+// nearness is the share of the query's weight in a text that stands together in
+// two sentences of it, or in what was asked and the sentence that it was answered
+// with.
+func (q *query) nearness(d docText) float64 {
+	masks := map[string]uint32{}
+	for _, t := range q.terms {
+		masks[t.text] = t.mask
 	}
-	return score
+	var all, before uint32
+	var best float64
+	for _, p := range d.parts {
+		for _, s := range splitSentences(p.text) {
+			var mask uint32
+			eachTerm(s, func(term string, _ termKind) { mask |= masks[term] })
+			all |= mask
+			best = max(best, q.weight(mask|before))
+			before = mask
+		}
+	}
+	if all == 0 {
+		return 0
+	}
+	return best / q.weight(all)
+}
+
+// names lists the terms of a mask.
+func (q *query) names(mask uint32) []string {
+	list := []string{}
+	for _, t := range q.terms {
+		if t.mask&mask != 0 {
+			list = append(list, t.text)
+		}
+	}
+	return list
 }
 
 // weights is for finding the best place in a text.

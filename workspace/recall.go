@@ -22,7 +22,9 @@ const (
 	maxCandidates = 200 // docs that are scored in full
 	maxRead       = 24  // docs whose text is read to compare them
 	maxReadBytes  = 4 << 20
+	leastCover    = 0.2 // share of a query below which a doc is not looked at
 	floor         = 0.3 // scores below are noise
+	leastEvidence = 0.6 // see [query.evidence]
 	exactFloor    = 0.4 // score of a doc that has a rare identifier of the query
 )
 
@@ -33,20 +35,27 @@ const (
 // 0 to 1: rare terms and identifiers weigh most, terms that no memory has count
 // as not covered. Old memories and those of other projects score a little less.
 func (w *Workspace) Recall(ctx context.Context, req client.RecallRequest) (client.RecallResult, error) {
+	return w.newRecall(req).do(ctx), nil
+}
+
+func (w *Workspace) newRecall(req client.RecallRequest) *recall {
+	return &recall{w: w, req: req, q: newQuery(req.Query), floor: floor, evidence: leastEvidence}
+}
+
+func (r *recall) do(ctx context.Context) client.RecallResult {
 	start := time.Now()
 	res := client.RecallResult{Items: []client.Item{}}
-	r := recall{w: w, req: req, q: newQuery(req.Query)}
 	find := r.run
-	if req.Purpose == client.ForSessionStart && req.Query == "" {
+	if r.req.Purpose == client.ForSessionStart && r.req.Query == "" {
 		find = r.latest
 	}
-	if req.Limit >= 0 && req.MaxChars >= 0 {
+	if r.req.Limit >= 0 && r.req.MaxChars >= 0 {
 		// What was found before something broke is still an answer.
-		_ = w.read(ctx, true, func(x *index) error { return find(ctx, x) })
+		_ = r.w.read(ctx, true, func(x *index) error { return find(ctx, x) })
 		r.answer(&res)
 	}
 	res.TookMS = time.Since(start).Milliseconds()
-	return res, nil
+	return res
 }
 
 // recall is one recall at work.
@@ -56,6 +65,10 @@ type recall struct {
 	q    *query
 	hits []*hit // relevant and different, best first
 	more int    // relevant ones that were not read
+	all  []*hit // every hit that was looked at
+
+	floor    float64 // the least score of an answer
+	evidence float64 // the least evidence of an answer
 }
 
 // hit is a doc that may be an answer.
@@ -63,6 +76,9 @@ type hit struct {
 	id    int64
 	mask  uint32
 	score float64
+
+	factors []Factor // what the score is the product of
+	verdict string   // why it was chosen, or not
 
 	path  string
 	kind  kind
@@ -111,12 +127,12 @@ func (r *recall) latest(ctx context.Context, x *index) error {
 	}
 	hits = slices.DeleteFunc(hits, func(h *hit) bool { return !r.wanted(h) })
 	r.rank(hits)
-	r.pick(ctx, hits)
+	r.choose(r.readTexts(ctx, hits))
 	return nil
 }
 
 func (r *recall) run(ctx context.Context, x *index) error {
-	r.hits, r.more = nil, 0
+	r.hits, r.all, r.more = nil, nil, 0
 	if len(r.q.terms) == 0 {
 		return nil
 	}
@@ -126,8 +142,8 @@ func (r *recall) run(ctx context.Context, x *index) error {
 	}
 	hits := make([]*hit, 0, len(masks))
 	for id, mask := range masks {
-		if s := r.q.score(mask); s >= floor*0.9 {
-			hits = append(hits, &hit{id: id, mask: mask, score: s})
+		if c := r.q.cover(mask); c >= leastCover {
+			hits = append(hits, &hit{id: id, mask: mask, score: c})
 		}
 	}
 	slices.SortFunc(hits, func(a, b *hit) int {
@@ -143,7 +159,8 @@ func (r *recall) run(ctx context.Context, x *index) error {
 		hits = hits[n:]
 	}
 	r.rank(kept)
-	r.pick(ctx, slices.DeleteFunc(kept, func(h *hit) bool { return h.score < floor }))
+	r.all = kept
+	r.choose(r.weigh(r.readTexts(ctx, kept)))
 	return nil
 }
 
@@ -208,56 +225,98 @@ func (h *hit) bytes() (n int64) {
 
 const (
 	halfLife   = 90 * 24 * time.Hour
-	longDoc    = 8 << 10 // bytes; each doubling makes a match by chance likelier
-	longFactor = 0.95
 	oldFactor  = 0.85 // of something very old
 	sameFactor = 1.15 // of the same project
+	farFactor  = 0.7  // of a text in which what was asked for is far apart
 )
 
+// times makes a factor part of the score.
+func (h *hit) times(name string, value float64) {
+	h.factors = append(h.factors, Factor{name, value})
+	h.score *= value
+}
+
+// rank weighs what the index tells of the hits.
 func (r *recall) rank(hits []*hit) {
 	root := projectRoot(r.req.Cwd)
 	now := r.w.now()
 	for _, h := range hits {
+		h.factors = append(h.factors, Factor{"covered", h.score})
 		age := max(0, now.Sub(time.UnixMilli(h.at)))
-		h.score *= oldFactor + (1-oldFactor)*math.Exp2(-float64(age)/float64(halfLife))
+		h.times("age", oldFactor+(1-oldFactor)*math.Exp2(-float64(age)/float64(halfLife)))
 		if inProject(h.cwd, root) {
-			h.score *= sameFactor
+			h.times("project", sameFactor)
 		}
-		if n := h.bytes(); n > longDoc {
-			h.score *= math.Pow(longFactor, math.Log2(float64(n)/longDoc))
-		}
-		h.score = min(1, h.score)
 	}
+	sortHits(hits)
+}
+
+func sortHits(hits []*hit) {
 	slices.SortFunc(hits, func(a, b *hit) int {
 		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(b.at, a.at), cmp.Compare(b.id, a.id))
 	})
 }
 
-// pick reads the best hits and drops what says the same as another: of near
+// weigh weighs what the texts of hits tell and returns those that say enough of
+// what was asked for, the best first.
+func (r *recall) weigh(hits []*hit) []*hit {
+	for _, h := range hits {
+		h.times("nearness", farFactor+(1-farFactor)*r.q.nearness(h.doc))
+	}
+	sortHits(hits)
+	return slices.DeleteFunc(hits, func(h *hit) bool {
+		h.score = min(1, h.score)
+		switch {
+		case h.score < r.floor:
+			h.verdict = "says too little of what was asked for"
+		case r.q.evidence(h.mask) < r.evidence:
+			h.verdict = "has only common words of what was asked for"
+		}
+		return h.verdict != ""
+	})
+}
+
+// choose takes the best hits and drops what says the same as another: of near
 // copies the newest stays, in the place of the best.
-func (r *recall) pick(ctx context.Context, hits []*hit) {
-	var bytes int64
+func (r *recall) choose(hits []*hit) {
 	limit := cmp.Or(r.req.Limit, defaultLimit)
-	for i, h := range hits[:min(len(hits), max(maxRead, limit))] {
-		if len(r.hits) >= limit || bytes > maxReadBytes || ctx.Err() != nil {
-			r.more = len(hits) - i
-			break
-		}
-		bytes += h.bytes()
-		var ok bool
-		if h.doc, ok = r.w.readDoc(h); !ok {
-			continue // the file has changed since it was indexed
-		}
+	for _, h := range hits {
 		h.terms = termSet(h.doc.String())
 		if same := slices.IndexFunc(r.hits, func(o *hit) bool { return nearCopies(h.terms, o.terms) }); same >= 0 {
+			h.verdict = "says the same as another"
 			if o := r.hits[same]; h.at > o.at {
-				h.score = o.score
+				h.score, h.verdict, o.verdict = o.score, o.verdict, h.verdict
 				r.hits[same] = h
 			}
 			continue
 		}
+		if len(r.hits) == limit {
+			h.verdict = "others are better"
+			r.more++
+			continue
+		}
+		h.verdict = "chosen"
 		r.hits = append(r.hits, h)
 	}
+}
+
+// readTexts reads the texts of the best hits.
+func (r *recall) readTexts(ctx context.Context, hits []*hit) []*hit {
+	var bytes int64
+	var list []*hit
+	for _, h := range hits {
+		if len(list) >= max(maxRead, r.req.Limit) || bytes > maxReadBytes || ctx.Err() != nil {
+			break
+		}
+		bytes += h.bytes()
+		var ok bool
+		if h.doc, ok = r.w.readDoc(h); ok {
+			list = append(list, h)
+		} else {
+			h.verdict = "its file has changed"
+		}
+	}
+	return list
 }
 
 func termSet(text string) map[string]struct{} {

@@ -294,11 +294,15 @@ func appendCamel(dst []string, s string) []string {
 	return dst
 }
 
-// stem takes off the commonest English endings so that releases, released and
-// releasing meet release. It need not give words, only the same string.
+// stem takes off the endings of English so that releases, released, releasing and
+// releaser meet release, and migration meets migrate. It need not give words, only
+// the same string.
 func stem(w string) string {
 	if len(w) < 4 || !isLower(w) {
 		return w
+	}
+	if base := irregular(w); base != "" {
+		return base
 	}
 	switch {
 	case strings.HasSuffix(w, "ies") && len(w) > 4:
@@ -308,20 +312,108 @@ func stem(w string) string {
 	case strings.HasSuffix(w, "s") && !hasAnySuffix(w, "ss", "us", "is"):
 		w = w[:len(w)-1]
 	}
+	if base, ok := strings.CutSuffix(w, "ied"); ok && len(base) > 2 {
+		w = base + "y"
+	}
 	for _, end := range []string{"ing", "ed"} {
 		base, ok := strings.CutSuffix(w, end)
 		if !ok || len(base) < 3 || !strings.ContainsAny(base, "aeiouy") || strings.HasSuffix(w, "eed") {
 			continue
 		}
-		if n := len(base); base[n-1] == base[n-2] && !strings.ContainsRune("lsz", rune(base[n-1])) {
-			base = base[:n-1]
-		}
-		w = base
+		w = undouble(base)
+	}
+	switch {
+	case hasAnySuffix(w, "er", "or") && len(w) > 5:
+		w = undouble(w[:len(w)-2])
+	case hasAnySuffix(w, "sion", "tion") && len(w) > 6:
+		w = w[:len(w)-3]
+	case strings.HasSuffix(w, "ment") && len(w) > 8:
+		w = w[:len(w)-4]
 	}
 	if len(w) > 3 {
 		w = strings.TrimSuffix(w, "e")
 	}
+	if strings.HasSuffix(w, "at") && len(w) > 6 {
+		w = w[:len(w)-2]
+	}
 	return w
+}
+
+// undouble makes run of runn.
+func undouble(w string) string {
+	if n := len(w); n > 2 && w[n-1] == w[n-2] && !strings.ContainsRune("lsz", rune(w[n-1])) {
+		return w[:n-1]
+	}
+	return w
+}
+
+// irregular gives the stem of forms that no rule makes.
+func irregular(w string) string {
+	switch w {
+	case "built", "builds":
+		return "build"
+	case "sent", "sends":
+		return "send"
+	case "kept", "keeps":
+		return "keep"
+	case "wrote", "written":
+		return "writ"
+	case "froze", "frozen":
+		return "freez"
+	case "broke", "broken":
+		return "break"
+	case "chose", "chosen":
+		return "choos"
+	case "took", "taken":
+		return "tak"
+	case "made":
+		return "mak"
+	case "found":
+		return "find"
+	case "lost":
+		return "los"
+	case "left":
+		return "leav"
+	case "held":
+		return "hold"
+	case "told":
+		return "tell"
+	case "gave", "given":
+		return "giv"
+	case "came":
+		return "com"
+	case "went", "gone", "goes":
+		return "go"
+	case "began", "begun", "beginning":
+		return "begin"
+	case "bought":
+		return "buy"
+	case "caught":
+		return "catch"
+	case "meant":
+		return "mean"
+	case "spent":
+		return "spend"
+	case "shown":
+		return "show"
+	case "drew", "drawn":
+		return "draw"
+	case "grew", "grown":
+		return "grow"
+	case "knew", "known":
+		return "know"
+	case "threw", "thrown":
+		return "throw"
+	case "hidden":
+		return "hid"
+	case "stolen", "stole":
+		return "steal"
+	case "indices":
+		return "index"
+	case "children":
+		return "child"
+	}
+	return ""
 }
 
 func isLower(s string) bool {

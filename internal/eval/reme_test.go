@@ -132,7 +132,7 @@ func startReMe(t *testing.T, program, dir string, notes int) *reme {
 	r := &reme{url: fmt.Sprintf("http://127.0.0.1:%d", port)}
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	for {
+	for before := 0; ; {
 		var status struct {
 			Metadata struct {
 				Health struct {
@@ -148,10 +148,13 @@ func startReMe(t *testing.T, program, dir string, notes int) *reme {
 		try, done := context.WithTimeout(ctx, time.Minute)
 		err := r.post(try, "/health_check", map[string]any{}, &status)
 		done()
-		if h := status.Metadata.Health; err == nil && h.Components.Index["default"].Docs >= notes {
+		h := status.Metadata.Health
+		indexed := h.Components.Index["default"].Docs
+		if err == nil && indexed >= notes-notes/100 && indexed == before {
 			r.version = h.Version
 			return r
 		}
+		before = indexed
 		select {
 		case <-exited:
 			t.Fatalf("ReMe ended: %s", log.String())
