@@ -23,9 +23,10 @@ const (
 
 // query is what is looked for.
 type query struct {
-	terms []queryTerm
-	total float64 // the weight that a perfect doc covers
-	docs  float64 // how many docs there are, about
+	terms   []queryTerm
+	spelled []string // the words as they were spelt
+	total   float64  // the weight that a perfect doc covers
+	docs    float64  // how many docs there are, about
 }
 
 type queryTerm struct {
@@ -42,15 +43,19 @@ type queryTerm struct {
 func newQuery(text string) *query {
 	q := &query{}
 	known := map[string]bool{}
-	eachTerm(cutBytes(text, maxQuery), func(term string, kind termKind) {
-		if known[term] {
-			return
-		}
-		known[term] = true
-		if p := prior(term, kind); p > 0 {
-			q.terms = append(q.terms, queryTerm{text: term, kind: kind, prior: p})
-		}
-	})
+	s := segmenter{
+		yield: func(term string, kind termKind) {
+			if known[term] {
+				return
+			}
+			known[term] = true
+			if p := prior(term, kind); p > 0 {
+				q.terms = append(q.terms, queryTerm{text: term, kind: kind, prior: p})
+			}
+		},
+		spelled: func(w string) { q.spelled = append(q.spelled, w) },
+	}
+	s.segment(cutBytes(text, maxQuery))
 	slices.SortStableFunc(q.terms, func(a, b queryTerm) int {
 		return cmp.Or(cmp.Compare(b.prior, a.prior), cmp.Compare(len(b.text), len(a.text)))
 	})
@@ -89,6 +94,11 @@ func prior(term string, kind termKind) float64 {
 		if isEndingHangul(term) {
 			return 0.2
 		}
+	case hangulPart:
+		if isEndingHangul(term) {
+			return 0.1
+		}
+		return 0.5
 	}
 	return 1
 }
@@ -114,6 +124,9 @@ func (q *query) match(ctx context.Context, x *index) (map[int64]uint32, error) {
 	}
 	lists, err := x.postings(ctx, q.terms, firstPosted)
 	if err != nil {
+		return nil, err
+	}
+	if lists, err = q.repair(ctx, x, lists); err != nil {
 		return nil, err
 	}
 	q.docs = float64(max(newest, corpus))

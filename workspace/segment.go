@@ -10,12 +10,13 @@ import (
 type termKind uint8
 
 const (
-	word   termKind = iota // a plain word or number, stemmed
-	whole                  // an identifier, path, flag, version or error code as one piece
-	part                   // a piece of a whole
-	han                    // two characters of Chinese or Japanese, or one that stands alone
-	kana                   // two characters of which neither is Han
-	hangul                 // two characters of a Korean word, or the whole word
+	word       termKind = iota // a plain word or number, stemmed
+	whole                      // an identifier, path, flag, version or error code as one piece
+	part                       // a piece of a whole
+	han                        // two characters of Chinese or Japanese, or one that stands alone
+	kana                       // two characters of which neither is Han
+	hangul                     // the first two syllables of a Korean word, mostly its stem
+	hangulPart                 // two later ones, mostly an ending, or the whole word
 )
 
 const (
@@ -27,8 +28,14 @@ const (
 // order and with repetitions. Terms are lower case, width-folded, free of
 // spaces, and the same for a document and a query. Stop words are left out.
 func eachTerm(text string, yield func(term string, kind termKind)) {
-	text = cutBytes(text, maxIndexed)
 	s := segmenter{yield: yield}
+	s.segment(text)
+}
+
+// segment also calls s.spelled, if that is set, for every word of letters as it
+// was spelt but for its case, stop words too.
+func (s *segmenter) segment(text string) {
+	text = cutBytes(text, maxIndexed)
 	for i := 0; i < len(text); {
 		var r rune
 		size := 1
@@ -146,12 +153,13 @@ func fold(r rune) rune {
 }
 
 type segmenter struct {
-	yield  func(string, termKind)
-	word   []byte
-	mixed  bool // the word has more than small ASCII letters
-	run    []rune
-	hangul bool
-	parts  []string
+	yield   func(string, termKind)
+	spelled func(string)
+	word    []byte
+	mixed   bool // the word has more than small ASCII letters
+	run     []rune
+	hangul  bool
+	parts   []string
 }
 
 func (s *segmenter) emit(term string, kind termKind) {
@@ -175,16 +183,19 @@ func (s *segmenter) flushCJK() {
 		return
 	}
 	for i := range len(run) - 1 {
-		if !s.hangul {
+		switch {
+		case s.hangul && i > 0:
+			kind = hangulPart
+		case s.hangul:
+		case isKana(run[i]) && isKana(run[i+1]):
+			kind = kana
+		default:
 			kind = han
-			if isKana(run[i]) && isKana(run[i+1]) {
-				kind = kana
-			}
 		}
 		s.emit(string(run[i:i+2]), kind)
 	}
 	if s.hangul && len(run) > 2 {
-		s.emit(string(run), hangul)
+		s.emit(string(run), hangulPart)
 	}
 }
 
@@ -199,6 +210,7 @@ func (s *segmenter) flushWord() {
 	raw, mixed := string(s.word), s.mixed
 	s.word, s.mixed = s.word[:0], false
 	if !mixed {
+		s.spell(raw)
 		if !isStopWord(raw) {
 			s.emit(stem(raw), word)
 		}
@@ -236,6 +248,7 @@ func (s *segmenter) identifier(text string) {
 	}
 	if len(s.parts) == 1 {
 		w := strings.ToLower(s.parts[0])
+		s.spell(w)
 		switch {
 		case isStopWord(w):
 		case hasDigitAndLetter(w):
@@ -246,11 +259,19 @@ func (s *segmenter) identifier(text string) {
 		return
 	}
 	for _, p := range s.parts {
-		if p = strings.ToLower(p); len(p) > 1 && !isStopWord(p) {
+		p = strings.ToLower(p)
+		s.spell(p)
+		if len(p) > 1 && !isStopWord(p) {
 			s.emit(stem(p), part)
 		}
 	}
-	s.emit(strings.ToLower(strings.Join(s.parts, "")), whole)
+	s.emit(stem(strings.ToLower(strings.Join(s.parts, ""))), whole)
+}
+
+func (s *segmenter) spell(w string) {
+	if s.spelled != nil && isLower(w) {
+		s.spelled(w)
+	}
 }
 
 func hasDigitAndLetter(s string) bool {
@@ -323,8 +344,6 @@ func stem(w string) string {
 		w = undouble(base)
 	}
 	switch {
-	case hasAnySuffix(w, "er", "or") && len(w) > 5:
-		w = undouble(w[:len(w)-2])
 	case hasAnySuffix(w, "sion", "tion") && len(w) > 6:
 		w = w[:len(w)-3]
 	case strings.HasSuffix(w, "ment") && len(w) > 8:
