@@ -37,6 +37,7 @@ type queryTerm struct {
 	docs   float64 // how many docs have it, about
 	weight float64 // prior and rarity
 	mask   uint32  // 0 if docs are not searched for it
+	also   bool    // another form of what other terms ask for: a doc need not have it
 	exact  bool    // an identifier so rare that it is an answer alone
 }
 
@@ -149,8 +150,12 @@ func (q *query) match(ctx context.Context, x *index) (map[int64]uint32, error) {
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(q.terms[b].weight, q.terms[a].weight) })
 	q.total = 0
-	for _, i := range order[:min(len(order), fullWeight)] {
-		q.total += q.terms[i].weight
+	counted := 0
+	for _, i := range order {
+		if t := &q.terms[i]; !t.also && counted < fullWeight {
+			counted++
+			q.total += t.weight
+		}
 	}
 
 	var searched, common []int

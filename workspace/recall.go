@@ -263,10 +263,12 @@ func (r *recall) weigh(hits []*hit) []*hit {
 	for _, h := range hits {
 		h.times("nearness", farFactor+(1-farFactor)*r.q.nearness(h.doc))
 	}
+	r.supersede(hits)
 	sortHits(hits)
 	return slices.DeleteFunc(hits, func(h *hit) bool {
 		h.score = min(1, h.score)
 		switch {
+		case h.verdict != "":
 		case h.score < r.floor:
 			h.verdict = "says too little of what was asked for"
 		case r.q.evidence(h.mask) < r.evidence:
@@ -281,7 +283,6 @@ func (r *recall) weigh(hits []*hit) []*hit {
 func (r *recall) choose(hits []*hit) {
 	limit := cmp.Or(r.req.Limit, defaultLimit)
 	for _, h := range hits {
-		h.terms = termSet(h.doc.String())
 		if same := slices.IndexFunc(r.hits, func(o *hit) bool { return nearCopies(h.terms, o.terms) }); same >= 0 {
 			h.verdict = "says the same as another"
 			if o := r.hits[same]; h.at > o.at {
@@ -311,6 +312,7 @@ func (r *recall) readTexts(ctx context.Context, hits []*hit) []*hit {
 		bytes += h.bytes()
 		var ok bool
 		if h.doc, ok = r.w.readDoc(h); ok {
+			h.terms = termSet(h.doc.String())
 			list = append(list, h)
 		} else {
 			h.verdict = "its file has changed"

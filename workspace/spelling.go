@@ -124,7 +124,7 @@ func (q *query) joined(ctx context.Context, x *index) ([]queryTerm, error) {
 	for i := 1; i < min(len(q.spelled), 2*maxRepaired); i++ {
 		a, b := q.spelled[i-1], q.spelled[i]
 		if t := stem(a + b); len(a)+len(b) >= minMisspelt && !(isStopWord(a) && isStopWord(b)) && !q.has(t) {
-			terms = append(terms, queryTerm{text: t, kind: word, meant: a + " " + b, prior: 1})
+			terms = append(terms, queryTerm{text: t, kind: word, meant: a + " " + b, prior: 1, also: true})
 		}
 	}
 	lists, err := x.postings(ctx, terms, 1)
