@@ -25,20 +25,22 @@ const (
 type query struct {
 	terms   []queryTerm
 	spelled []string // the words as they were spelt
+	own     []int64  // docs of the conversation that context is of
 	total   float64  // the weight that a perfect doc covers
 	docs    float64  // how many docs there are, about
 }
 
 type queryTerm struct {
-	text   string
-	kind   termKind
-	meant  string  // the word of the query that it stands for, if that is another
-	prior  float64 // what it says by its looks
-	docs   float64 // how many docs have it, about
-	weight float64 // prior and rarity
-	mask   uint32  // 0 if docs are not searched for it
-	also   bool    // another form of what other terms ask for: a doc need not have it
-	exact  bool    // an identifier so rare that it is an answer alone
+	text    string
+	kind    termKind
+	meant   string  // the word of the query that it stands for, if that is another
+	prior   float64 // what it says by its looks
+	docs    float64 // how many docs have it, about
+	weight  float64 // prior and rarity
+	mask    uint32  // 0 if docs are not searched for it
+	context bool    // it was not asked for, the conversation speaks of it
+	also    bool    // another form of what other terms ask for: a doc need not have it
+	exact   bool    // an identifier so rare that it is an answer alone
 }
 
 func newQuery(text string) *query {
@@ -133,6 +135,9 @@ func (q *query) match(ctx context.Context, x *index) (map[int64]uint32, error) {
 	q.docs = float64(max(newest, corpus))
 	order := make([]int, len(q.terms))
 	for i := range q.terms {
+		if len(q.own) > 0 {
+			lists[i] = slices.DeleteFunc(lists[i], func(id int64) bool { return slices.Contains(q.own, id) })
+		}
 		t, ids := &q.terms[i], lists[i]
 		df := float64(len(ids))
 		if len(ids) == firstPosted {
@@ -142,6 +147,9 @@ func (q *query) match(ctx context.Context, x *index) (map[int64]uint32, error) {
 		}
 		t.docs = df
 		t.weight = t.prior * math.Log(1+(q.docs-df+0.5)/(df+0.5))
+		if df == 0 && t.context {
+			t.weight = 0 // only this conversation speaks of it
+		}
 		if df == 0 && t.kind >= han {
 			t.weight /= 2 // often just two words that met
 		}

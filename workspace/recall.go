@@ -24,6 +24,7 @@ const (
 	maxReadBytes  = 4 << 20
 	leastCover    = 0.2 // share of a query below which a doc is not looked at
 	floor         = 0.3 // scores below are noise
+	leastOfBest   = 0.5 // share of the best score below which the rest is noise
 	leastEvidence = 0.6 // see [query.evidence]
 	exactFloor    = 0.4 // score of a doc that has a rare identifier of the query
 )
@@ -39,7 +40,7 @@ func (w *Workspace) Recall(ctx context.Context, req client.RecallRequest) (clien
 }
 
 func (w *Workspace) newRecall(req client.RecallRequest) *recall {
-	return &recall{w: w, req: req, q: newQuery(req.Query), floor: floor, evidence: leastEvidence}
+	return &recall{w: w, req: req, floor: floor, tail: leastOfBest}
 }
 
 func (r *recall) do(ctx context.Context) client.RecallResult {
@@ -69,6 +70,7 @@ type recall struct {
 
 	floor    float64 // the least score of an answer
 	evidence float64 // the least evidence of an answer
+	tail     float64 // share of the best score below which an answer is left out
 }
 
 // hit is a doc that may be an answer.
@@ -132,6 +134,21 @@ func (r *recall) latest(ctx context.Context, x *index) error {
 }
 
 func (r *recall) run(ctx context.Context, x *index) error {
+	r.q, r.evidence = newQuery(r.req.Query), leastEvidence
+	err := r.find(ctx, x)
+	if err != nil || len(r.hits) > 0 {
+		return err
+	}
+	q, ok := r.followUp(ctx, x)
+	if !ok {
+		return nil
+	}
+	r.q, r.evidence = q, contextualLeft
+	return r.find(ctx, x)
+}
+
+// find finds what is relevant to the query.
+func (r *recall) find(ctx context.Context, x *index) error {
 	r.hits, r.all, r.more = nil, nil, 0
 	if len(r.q.terms) == 0 {
 		return nil
@@ -283,6 +300,10 @@ func (r *recall) weigh(hits []*hit) []*hit {
 func (r *recall) choose(hits []*hit) {
 	limit := cmp.Or(r.req.Limit, defaultLimit)
 	for _, h := range hits {
+		if h.score < r.tail*hits[0].score {
+			h.verdict = "far behind the best"
+			continue
+		}
 		if same := slices.IndexFunc(r.hits, func(o *hit) bool { return nearCopies(h.terms, o.terms) }); same >= 0 {
 			h.verdict = "says the same as another"
 			if o := r.hits[same]; h.at > o.at {

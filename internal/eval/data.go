@@ -71,7 +71,7 @@ type data struct {
 // there to be confused with; U, A and T lines are what the user and the assistant
 // said, and the title of a note. "?category prompt" asks for the memory above; in
 // followups.txt the memory above is the running conversation and "= id" names the
-// answer. In nothing.txt each line is a kind and a prompt.
+// answer, if there is one. In nothing.txt each line is a kind and a prompt.
 func load() (*data, error) {
 	d := &data{}
 	entries, err := dataFiles.ReadDir("testdata")
@@ -163,7 +163,8 @@ func (r *reader) read(line string) error {
 	case kind == "?":
 		running := *m
 		r.memories = r.memories[:len(r.memories)-1]
-		r.queries = append(r.queries, query{id: running.id + "/?", category: "followup", text: rest, answer: r.answer, cwd: running.cwd(), running: &running})
+		r.queries = append(r.queries, query{id: running.id + "/?", category: r.category(), text: rest, answer: r.answer, cwd: running.cwd(), running: &running})
+		r.answer = ""
 	case strings.HasPrefix(kind, "?"):
 		r.ask(m, kind[1:], rest)
 	case m.isNote():
@@ -172,6 +173,13 @@ func (r *reader) read(line string) error {
 		return fmt.Errorf("%q is not a line of this format", line)
 	}
 	return nil
+}
+
+func (r *reader) category() string {
+	if r.answer == "" {
+		return "nothing: followup"
+	}
+	return "followup"
 }
 
 func (r *reader) begin(kind string, fields []string) error {
