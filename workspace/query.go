@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 const (
@@ -79,6 +80,7 @@ func prior(term string, kind termKind) float64 {
 		if strings.ContainsFunc(term, isHiragana) {
 			return 0.05 // mostly grammar
 		}
+		return 0.7 // a piece of a longer word
 	case han:
 		grammar, runes := 0, 0
 		for _, r := range term {
@@ -94,7 +96,7 @@ func prior(term string, kind termKind) float64 {
 			return 0.3
 		}
 	case hangul:
-		if isEndingHangul(term) {
+		if isEndingHangul(term) || utf8.RuneCountInString(term) == 1 {
 			return 0.2
 		}
 	case hangulPart:
@@ -108,7 +110,7 @@ func prior(term string, kind termKind) float64 {
 
 func priorOfWord(w string) float64 {
 	switch {
-	case isWeakWord(w):
+	case isWeakWord(w), len(w) == 1:
 		return 0.3
 	case isEverydayWord(w):
 		return 0.4
@@ -223,31 +225,6 @@ func (q *query) weight(mask uint32) (sum float64) {
 // evidence tells how unlikely it is that a doc has the terms of mask by chance: 1
 // for a word that no other doc has.
 func (q *query) evidence(mask uint32) float64 { return q.weight(mask) / math.Log(1+q.docs) }
-
-// nearness is the share of the query's weight in a text that stands together in
-// two sentences of it, or in what was asked and the sentence that it was answered
-// with.
-func (q *query) nearness(d docText) float64 {
-	masks := map[string]uint32{}
-	for _, t := range q.terms {
-		masks[t.text] = t.mask
-	}
-	var all, before uint32
-	var best float64
-	for _, p := range d.parts {
-		for _, s := range splitSentences(p.text) {
-			var mask uint32
-			eachTerm(s, func(term string, _ termKind) { mask |= masks[term] })
-			all |= mask
-			best = max(best, q.weight(mask|before))
-			before = mask
-		}
-	}
-	if all == 0 {
-		return 0
-	}
-	return best / q.weight(all)
-}
 
 // names lists the terms of a mask.
 func (q *query) names(mask uint32) []string {

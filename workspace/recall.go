@@ -22,11 +22,11 @@ const (
 	maxCandidates = 200 // docs that are scored in full
 	maxRead       = 24  // docs whose text is read to compare them
 	maxReadBytes  = 4 << 20
-	leastCover    = 0.2 // share of a query below which a doc is not looked at
-	floor         = 0.3 // scores below are noise
-	leastOfBest   = 0.5 // share of the best score below which the rest is noise
-	leastEvidence = 0.6 // see [query.evidence]
-	exactFloor    = 0.4 // score of a doc that has a rare identifier of the query
+	leastCover    = 0.2  // share of a query below which a doc is not looked at
+	floor         = 0.3  // scores below are noise
+	leastOfBest   = 0.6  // share of the best score below which the rest is noise
+	leastEvidence = 0.72 // see [query.evidence]
+	exactFloor    = 0.4  // score of a doc that has a rare identifier of the query
 )
 
 // Recall implements [client.Service]. A broken index or a passed deadline makes
@@ -40,6 +40,9 @@ func (w *Workspace) Recall(ctx context.Context, req client.RecallRequest) (clien
 }
 
 func (w *Workspace) newRecall(req client.RecallRequest) *recall {
+	if req.Purpose == "" {
+		return &recall{w: w, req: req, floor: searchFloor} // someone reads what comes
+	}
 	return &recall{w: w, req: req, floor: floor, tail: leastOfBest}
 }
 
@@ -134,7 +137,10 @@ func (r *recall) latest(ctx context.Context, x *index) error {
 }
 
 func (r *recall) run(ctx context.Context, x *index) error {
-	r.q, r.evidence = newQuery(r.req.Query), leastEvidence
+	r.q, r.evidence = newQuery(r.req.Query), 0
+	if r.req.Purpose != "" {
+		r.evidence = leastEvidence
+	}
 	err := r.find(ctx, x)
 	if err != nil || len(r.hits) > 0 {
 		return err
@@ -242,9 +248,10 @@ func (h *hit) bytes() (n int64) {
 
 const (
 	halfLife   = 90 * 24 * time.Hour
-	oldFactor  = 0.85 // of something very old
-	sameFactor = 1.15 // of the same project
-	farFactor  = 0.7  // of a text in which what was asked for is far apart
+	oldFactor  = 0.85    // of something very old
+	sameFactor = 1.15    // of the same project
+	longDoc    = 8 << 10 // bytes; each doubling makes a match by chance likelier
+	longFactor = 0.95
 )
 
 // times makes a factor part of the score.
@@ -264,6 +271,9 @@ func (r *recall) rank(hits []*hit) {
 		if inProject(h.cwd, root) {
 			h.times("project", sameFactor)
 		}
+		if n := h.bytes(); n > longDoc {
+			h.times("length", math.Pow(longFactor, math.Log2(float64(n)/longDoc)))
+		}
 	}
 	sortHits(hits)
 }
@@ -277,9 +287,6 @@ func sortHits(hits []*hit) {
 // weigh weighs what the texts of hits tell and returns those that say enough of
 // what was asked for, the best first.
 func (r *recall) weigh(hits []*hit) []*hit {
-	for _, h := range hits {
-		h.times("nearness", farFactor+(1-farFactor)*r.q.nearness(h.doc))
-	}
 	r.supersede(hits)
 	sortHits(hits)
 	return slices.DeleteFunc(hits, func(h *hit) bool {
