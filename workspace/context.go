@@ -9,11 +9,11 @@ import (
 )
 
 const (
-	recentTurns    = 2   // turns of a conversation that a question can go on with
-	contextPrior   = 0.6 // of what they say; of what the question says: 1
-	maxContext     = 2 << 10
-	shortQuestion  = 2.5 // priors of all terms of a question that needs its conversation
-	contextualLeft = 1.0 // evidence that what is found by it must have
+	recentTurns     = 2       // turns of a conversation that a question can go on with
+	maxContext      = 2 << 10 // bytes of one
+	contextPrior    = 0.6     // what a word of theirs weighs beside one of the question
+	shortQuestion   = 2.5     // priors of all terms of a question that needs its conversation
+	contextEvidence = 1.0     // least evidence of what is found with its help
 )
 
 // followUp makes a query of a question that says too little alone, like "why?" or
@@ -46,7 +46,7 @@ func (r *recall) followUp(ctx context.Context, x *index) (*query, bool) {
 }
 
 func (q *query) priors() (sum float64) {
-	for _, t := range q.terms {
+	for _, t := range q.asked {
 		sum += t.prior
 	}
 	return sum
@@ -54,14 +54,14 @@ func (q *query) priors() (sum float64) {
 
 func (q *query) addContext(text string) {
 	c := newQuery(cutBytes(text, maxContext))
-	for _, t := range c.terms {
-		if !q.has(t.text) {
+	for _, t := range c.asked {
+		if !has(q.asked, t.text) {
 			t.prior *= contextPrior
 			t.context = true
-			q.terms = append(q.terms, t)
+			q.asked = append(q.asked, t)
 		}
 	}
-	q.terms = q.terms[:min(len(q.terms), maxAsked)]
+	q.asked = q.asked[:min(len(q.asked), maxAsked)]
 }
 
 // isQuestion tells prompts that want to be answered rather than obeyed.

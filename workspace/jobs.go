@@ -39,7 +39,7 @@ const (
 func (w *Workspace) Search(ctx context.Context, req SearchRequest) (SearchResult, error) {
 	req.Limit = cmp.Or(req.Limit, defaultLimit)
 	res := SearchResult{Items: []client.Item{}}
-	r := recall{w: w, req: client.RecallRequest{Limit: req.Limit, Cwd: req.Cwd}, floor: max(req.MinScore, searchFloor)}
+	r := recall{w: w, req: client.RecallRequest{Limit: req.Limit, Cwd: req.Cwd}, q: newQuery(req.Query), floor: max(req.MinScore, searchFloor)}
 	err := w.read(ctx, true, func(x *index) (err error) {
 		res.Found, err = r.search(ctx, x, req)
 		return err
@@ -62,8 +62,8 @@ func (w *Workspace) Search(ctx context.Context, req SearchRequest) (SearchResult
 
 // search leaves the best hits in r and returns the number of all.
 func (r *recall) search(ctx context.Context, x *index, req SearchRequest) (found int, err error) {
-	r.hits, r.more, r.q = nil, 0, newQuery(req.Query)
-	if len(r.q.terms) == 0 {
+	r.hits, r.more = nil, 0
+	if len(r.q.asked) == 0 {
 		return 0, nil
 	}
 	masks, err := r.q.match(ctx, x)

@@ -24,7 +24,8 @@ const (
 
 // query is what is looked for.
 type query struct {
-	terms   []queryTerm
+	asked   []queryTerm // what the text asks for, by its looks
+	terms   []queryTerm // what is looked for
 	spelled []string // the words as they were spelt
 	own     []int64  // docs of the conversation that context is of
 	total   float64  // the weight that a perfect doc covers
@@ -54,16 +55,16 @@ func newQuery(text string) *query {
 			}
 			known[term] = true
 			if p := prior(term, kind); p > 0 {
-				q.terms = append(q.terms, queryTerm{text: term, kind: kind, prior: p})
+				q.asked = append(q.asked, queryTerm{text: term, kind: kind, prior: p})
 			}
 		},
 		spelled: func(w string) { q.spelled = append(q.spelled, w) },
 	}
 	s.segment(cutBytes(text, maxQuery))
-	slices.SortStableFunc(q.terms, func(a, b queryTerm) int {
+	slices.SortStableFunc(q.asked, func(a, b queryTerm) int {
 		return cmp.Or(cmp.Compare(b.prior, a.prior), cmp.Compare(len(b.text), len(a.text)))
 	})
-	q.terms = q.terms[:min(len(q.terms), maxAsked)]
+	q.asked = q.asked[:min(len(q.asked), maxAsked)]
 	return q
 }
 
@@ -123,6 +124,7 @@ func isHiragana(r rune) bool { return r >= 0x3041 && r <= 0x309F }
 // match finds the docs that have some of the query's terms, and which: for each
 // doc id the masks of its terms.
 func (q *query) match(ctx context.Context, x *index) (map[int64]uint32, error) {
+	q.terms = slices.Clone(q.asked)
 	var newest int64
 	if err := x.db.QueryRowContext(ctx, "SELECT ifnull(max(id),0) FROM docs").Scan(&newest); err != nil {
 		return nil, err

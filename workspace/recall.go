@@ -40,10 +40,11 @@ func (w *Workspace) Recall(ctx context.Context, req client.RecallRequest) (clien
 }
 
 func (w *Workspace) newRecall(req client.RecallRequest) *recall {
-	if req.Purpose == "" {
-		return &recall{w: w, req: req, floor: searchFloor} // someone reads what comes
+	r := &recall{w: w, req: req, q: newQuery(req.Query), floor: searchFloor}
+	if req.Purpose != "" { // nobody asked for what comes
+		r.floor, r.evidence, r.tail = floor, leastEvidence, leastOfBest
 	}
-	return &recall{w: w, req: req, floor: floor, tail: leastOfBest}
+	return r
 }
 
 func (r *recall) do(ctx context.Context) client.RecallResult {
@@ -137,10 +138,6 @@ func (r *recall) latest(ctx context.Context, x *index) error {
 }
 
 func (r *recall) run(ctx context.Context, x *index) error {
-	r.q, r.evidence = newQuery(r.req.Query), 0
-	if r.req.Purpose != "" {
-		r.evidence = leastEvidence
-	}
 	err := r.find(ctx, x)
 	if err != nil || len(r.hits) > 0 {
 		return err
@@ -149,14 +146,18 @@ func (r *recall) run(ctx context.Context, x *index) error {
 	if !ok {
 		return nil
 	}
-	r.q, r.evidence = q, contextualLeft
-	return r.find(ctx, x)
+	asked, evidence := r.q, r.evidence
+	r.q, r.evidence = q, contextEvidence
+	if err = r.find(ctx, x); err != nil {
+		r.q, r.evidence = asked, evidence // it is tried again
+	}
+	return err
 }
 
 // find finds what is relevant to the query.
 func (r *recall) find(ctx context.Context, x *index) error {
 	r.hits, r.all, r.more = nil, nil, 0
-	if len(r.q.terms) == 0 {
+	if len(r.q.asked) == 0 {
 		return nil
 	}
 	masks, err := r.q.match(ctx, x)

@@ -74,7 +74,7 @@ func TestRecallRelevance(t *testing.T) {
 		{"continue", -1},
 		{strings.Repeat("The quick brown fox jumps over the lazy dog near the river bank. ", 30) + "build", -1},
 	} {
-		items := mustRecall(t, w, test.query)
+		items := mustPrompt(t, w, test.query)
 		switch {
 		case test.want < 0 && len(items) > 0:
 			t.Errorf("%.60q: want nothing, got %.2f %q", test.query, items[0].Score, items[0].Snippet)
@@ -219,7 +219,8 @@ func TestItemIDsOutliveTheIndex(t *testing.T) {
 
 func TestSnippet(t *testing.T) {
 	q := newQuery("pangolin")
-	for i := range q.terms {
+	for i := range q.asked {
+		q.terms = append(q.terms, q.asked[i])
 		q.terms[i].weight = 1
 	}
 	filler := "It rained all day in the north. "

@@ -28,7 +28,7 @@ func TestSegment(t *testing.T) {
 		{"レビューは木曜日", "レビ ビュ ュー ーは は木 木曜 曜日"},
 		{"심사는 목요일 집", "심사 사는 심사는 목요 요일 목요일 집"},
 		{"getHTTPServer", "get http server gethttpserver"},
-		{"GetUserName get_user_name get-user-name", "get user nam getusername get user nam getusername get user nam getusername"},
+		{"GetUserName get_user_name get-user-name", "get user nam getusernam get user nam getusernam get user nam getusernam"},
 		{"--dry-run", "dry run dryrun"},
 		{"error[E0382]: x", "error e0382 x"},
 		{"ERR_CONN_RESET", "err conn reset errconnreset"},
@@ -113,7 +113,8 @@ func FuzzSnippet(f *testing.F) {
 		}
 		d := docText{parts: []docPart{{"user", clean(strings.ToValidUTF8(text, ""))}, {"assistant", clean(strings.ToValidUTF8(text, ""))}}}
 		q := newQuery(query)
-		for i := range q.terms {
+		for i := range q.asked {
+			q.terms = append(q.terms, q.asked[i])
 			q.terms[i].weight = 1
 		}
 		got, cut := snippet(d, q, n)

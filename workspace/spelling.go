@@ -42,7 +42,7 @@ func (q *query) repair(ctx context.Context, x *index, lists [][]int64) ([][]int6
 		q.terms = slices.Delete(q.terms, i, i+1)
 		lists = slices.Delete(lists, i, i+1)
 		for _, t := range terms {
-			if !q.has(t.text) {
+			if !has(q.terms, t.text) {
 				repaired = append(repaired, t)
 			}
 		}
@@ -60,8 +60,8 @@ func (q *query) repair(ctx context.Context, x *index, lists [][]int64) ([][]int6
 	return append(lists, more...), nil
 }
 
-func (q *query) has(term string) bool {
-	return slices.ContainsFunc(q.terms, func(t queryTerm) bool { return t.text == term })
+func has(terms []queryTerm, term string) bool {
+	return slices.ContainsFunc(terms, func(t queryTerm) bool { return t.text == term })
 }
 
 // otherSpellings finds what a word that was never said stands for.
@@ -123,7 +123,7 @@ func (q *query) joined(ctx context.Context, x *index) ([]queryTerm, error) {
 	var terms []queryTerm
 	for i := 1; i < min(len(q.spelled), 2*maxRepaired); i++ {
 		a, b := q.spelled[i-1], q.spelled[i]
-		if t := stem(a + b); len(a)+len(b) >= minMisspelt && !(isStopWord(a) && isStopWord(b)) && !q.has(t) {
+		if t := stem(a + b); len(a)+len(b) >= minMisspelt && !(isStopWord(a) && isStopWord(b)) && !has(q.terms, t) {
 			terms = append(terms, queryTerm{text: t, kind: word, meant: a + " " + b, prior: 1, also: true})
 		}
 	}
