@@ -15,7 +15,7 @@ func isEverydayWord(w string) bool {
 		"bird", "bit", "body", "bother", "bottom", "boy", "break", "breath", "bring", "broad", "bug", "busy", "buy", "car", "careful",
 		"carefully", "carry", "catch", "caus", "certain", "certainly", "chanc", "character", "cheap", "choic", "choos", "city", "clean",
 		"cleaner", "clear", "clearer", "clearly", "cold", "com", "comfortabl", "comment", "common", "complet", "completely", "comput", "concern",
-		"consider", "continu", "cook", "cool", "copy", "corner", "correct", "coupl", "cours", "crazy", "cry", "curious", "cut", "danger", 
+		"consider", "continu", "cook", "cool", "copy", "corner", "correct", "coupl", "cours", "crazy", "cry", "curious", "cut", "danger",
 		"dead", "deal", "dear", "debug", "decid", "deep", "definitely", "describ", "despit", "detail", "die", "differenc", "different", "difficult",
 		"discuss", "docstr", "document", "door", "doubl", "doubt", "dozen", "dream", "drink", "dry", "due", "dur", "ear",
 		"early", "earth", "easily", "east", "easy", "eat", "edit", "effort", "eight", "either", "enjoy", "enough", "enter", "entir", "entirely",

@@ -54,7 +54,7 @@ func (w *Workspace) Search(ctx context.Context, req SearchRequest) (SearchResult
 		res.Truncated = res.Truncated || cut
 		res.Items = append(res.Items, client.Item{
 			ID: h.itemID(), Path: h.path, StartLine: h.doc.first, EndLine: h.doc.last, Snippet: text,
-			Score: math.Round(h.score*1000) / 1000, Date: w.dayOf(h), Host: h.host, SessionID: cmp.Or(h.sess, h.key),
+			Score: math.Round(h.score*1000) / 1000, Date: w.dayOf(h), Host: h.host, Project: projectName(h.cwd), SessionID: cmp.Or(h.sess, h.key),
 		})
 	}
 	return res, nil

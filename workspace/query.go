@@ -26,10 +26,10 @@ const (
 type query struct {
 	asked   []queryTerm // what the text asks for, by its looks
 	terms   []queryTerm // what is looked for
-	spelled []string // the words as they were spelt
-	own     []int64  // docs of the conversation that context is of
-	total   float64  // the weight that a perfect doc covers
-	docs    float64  // how many docs there are, about
+	spelled []string    // the words as they were spelt
+	own     []int64     // docs of the conversation that context is of
+	total   float64     // the weight that a perfect doc covers
+	docs    float64     // how many docs there are, about
 }
 
 type queryTerm struct {

@@ -85,6 +85,7 @@ type hit struct {
 
 	factors []Factor // what the score is the product of
 	verdict string   // why it was chosen, or not
+	shown   bool     // the session has it already
 
 	path  string
 	kind  kind
@@ -133,7 +134,9 @@ func (r *recall) latest(ctx context.Context, x *index) error {
 	}
 	hits = slices.DeleteFunc(hits, func(h *hit) bool { return !r.wanted(h) })
 	r.rank(hits)
-	r.choose(r.readTexts(ctx, hits))
+	hits = r.readTexts(ctx, hits)
+	r.leaveOutShown(hits)
+	r.choose(slices.DeleteFunc(hits, func(h *hit) bool { return h.verdict != "" }))
 	return nil
 }
 
@@ -222,9 +225,9 @@ func (r *recall) describe(ctx context.Context, x *index, hits []*hit) error {
 	return rows.Err()
 }
 
-// wanted leaves out the running session, with its notes, and what was shown.
+// wanted leaves out the running session, with its notes.
 func (r *recall) wanted(h *hit) bool {
-	if h.path == "" || slices.Contains(r.req.Exclude, h.itemID()) {
+	if h.path == "" {
 		return false
 	}
 	if r.req.Purpose == client.ForCompact || r.req.Session == "" {
@@ -289,6 +292,7 @@ func sortHits(hits []*hit) {
 // what was asked for, the best first.
 func (r *recall) weigh(hits []*hit) []*hit {
 	r.supersede(hits)
+	r.leaveOutShown(hits)
 	sortHits(hits)
 	return slices.DeleteFunc(hits, func(h *hit) bool {
 		h.score = min(1, h.score)
@@ -301,6 +305,23 @@ func (r *recall) weigh(hits []*hit) []*hit {
 		}
 		return h.verdict != ""
 	})
+}
+
+// leaveOutShown leaves out what the session was shown, and what says the same. That
+// comes after supersede: if a correction was shown, what it corrects must not be.
+func (r *recall) leaveOutShown(hits []*hit) {
+	var shown []*hit
+	for _, h := range hits {
+		if h.shown {
+			h.verdict = "was shown in this session"
+			shown = append(shown, h)
+		}
+	}
+	for _, h := range hits {
+		if h.verdict == "" && slices.ContainsFunc(shown, func(o *hit) bool { return nearCopies(h.terms, o.terms) }) {
+			h.verdict = "says the same as what was shown in this session"
+		}
+	}
 }
 
 // choose takes the best hits and drops what says the same as another: of near
@@ -334,8 +355,9 @@ func (r *recall) choose(hits []*hit) {
 func (r *recall) readTexts(ctx context.Context, hits []*hit) []*hit {
 	var bytes int64
 	var list []*hit
+	fresh := 0
 	for _, h := range hits {
-		if len(list) >= max(maxRead, r.req.Limit) || bytes > maxReadBytes || ctx.Err() != nil {
+		if fresh >= max(maxRead, r.req.Limit) || len(list) >= 2*max(maxRead, r.req.Limit) || bytes > maxReadBytes || ctx.Err() != nil {
 			break
 		}
 		bytes += h.bytes()
@@ -343,6 +365,9 @@ func (r *recall) readTexts(ctx context.Context, hits []*hit) []*hit {
 		if h.doc, ok = r.w.readDoc(h); ok {
 			h.terms = termSet(h.doc.String())
 			list = append(list, h)
+			if h.shown = slices.Contains(r.req.Exclude, h.itemID()); !h.shown {
+				fresh++
+			}
 		} else {
 			h.verdict = "its file has changed"
 		}
@@ -398,7 +423,7 @@ func (r *recall) answer(res *client.RecallResult) {
 		res.Truncated = res.Truncated || cut
 		res.Items = append(res.Items, client.Item{
 			ID: h.itemID(), Path: h.path, StartLine: h.doc.first, EndLine: h.doc.last, Snippet: text,
-			Score: math.Round(h.score*1000) / 1000, Date: r.w.day(time.UnixMilli(h.at)), Host: h.host, SessionID: cmp.Or(h.sess, h.key),
+			Score: math.Round(h.score*1000) / 1000, Date: r.w.dayOf(h), Host: h.host, Project: projectName(h.cwd), SessionID: cmp.Or(h.sess, h.key),
 		})
 	}
 	res.Omitted += r.more

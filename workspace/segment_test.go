@@ -107,6 +107,7 @@ func FuzzSegment(f *testing.F) {
 func FuzzSnippet(f *testing.F) {
 	f.Add("The pangolin met. It was 项目评审安排在周四。 e\u0301 👨‍👩‍👧 end", "pangolin 评审", 20)
 	f.Add(strings.Repeat("x", 300), "x", 10)
+	f.Add("Do this. ```go\nx := 1\n```\nAnd that.\n```\npangolin()\nmore()\n```\nDone.", "pangolin", 50)
 	f.Fuzz(func(t *testing.T, text, query string, n int) {
 		if n < 0 || n > 5000 {
 			return
@@ -127,7 +128,20 @@ func FuzzSnippet(f *testing.F) {
 		if whole, _ := snippet(d, q, 1<<30); !cut && n > 0 && got != whole {
 			t.Errorf("cut and not said so: %q", got)
 		}
+		if fences(text)%2 == 0 && fences(got)%2 != 0 {
+			t.Errorf("a fence is missing: %q", got)
+		}
 	})
+}
+
+// fences counts the lines that begin or end a block of code.
+func fences(text string) (n int) {
+	for line := range strings.SplitSeq(clean(text), "\n") {
+		if isCode(strings.TrimPrefix(strings.TrimPrefix(line, "user: "), "assistant: ")) {
+			n++
+		}
+	}
+	return n
 }
 
 func FuzzRow(f *testing.F) {
