@@ -25,7 +25,7 @@ const (
 	leastCover    = 0.2  // share of a query below which a doc is not looked at
 	floor         = 0.3  // scores below are noise
 	leastOfBest   = 0.6  // share of the best score below which the rest is noise
-	leastEvidence = 0.72 // see [query.evidence]
+	leastEvidence = 0.65 // see [query.evidence]
 	exactFloor    = 0.4  // score of a doc that has a rare identifier of the query
 )
 
@@ -300,7 +300,7 @@ func (r *recall) weigh(hits []*hit) []*hit {
 		case h.verdict != "":
 		case h.score < r.floor:
 			h.verdict = "says too little of what was asked for"
-		case r.q.evidence(h.mask) < r.evidence:
+		case r.q.evidence(h.mask) < r.evidence*(2-r.q.cover(h.mask)):
 			h.verdict = "has only common words of what was asked for"
 		}
 		return h.verdict != ""
