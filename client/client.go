@@ -1,6 +1,6 @@
 // Package client is the service contract that hooks rely on (agent contract,
-// integration API version 1.0): its types, the [Service] interface, and the
-// classes of its errors.
+// integration API version 1.0): its types, the [Service] interface, the classes
+// of its errors, and [HTTP], the service at a URL.
 //
 // A Service promises three things. Append is idempotent by event id and
 // durable once it has answered. Flush only queues; it never waits for a
@@ -9,7 +9,11 @@
 package client
 
 import (
+	"cmp"
 	"context"
+	"fmt"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -163,4 +167,25 @@ type Info struct {
 	Name       string `json:"name"`
 	Version    string `json:"version"`
 	APIVersion string `json:"integration_api_version"`
+}
+
+// Compatible returns nil if the service speaks this version of the contract, or
+// says what to do about it. Versions with one major number go together.
+func (i Info) Compatible() error {
+	theirs, _, _ := strings.Cut(i.APIVersion, ".")
+	ours, _, _ := strings.Cut(APIVersion, ".")
+	their, err := strconv.Atoi(theirs)
+	our, _ := strconv.Atoi(ours)
+	e := &Error{Class: Configuration, Field: "service"}
+	switch {
+	case err != nil:
+		e.Reason = fmt.Sprintf("%s %s does not speak the agent contract; leave the key service to one that does", cmp.Or(i.Name, "ReMe"), i.Version)
+	case their > our:
+		e.Reason = fmt.Sprintf("%s %s speaks version %s of the agent contract, this program %s: upgrade reme-hook on this machine", i.Name, i.Version, i.APIVersion, APIVersion)
+	case their < our:
+		e.Reason = fmt.Sprintf("%s %s speaks version %s of the agent contract, this program %s: upgrade the service", i.Name, i.Version, i.APIVersion, APIVersion)
+	default:
+		return nil
+	}
+	return e
 }

@@ -3,6 +3,7 @@ package client
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"time"
 )
 
@@ -58,4 +59,24 @@ func ClassOf(err error) Class {
 		return e.Class
 	}
 	return Retryable
+}
+
+// The waits between automatic tries of what has failed.
+const (
+	firstWait         = 5 * time.Second
+	configurationWait = 15 * time.Minute
+	LongestWait       = 15 * time.Minute // without the quarter that chance may add
+)
+
+// RetryWait is how long what has failed so many times in a row, at last with err,
+// is left alone before it is tried again of itself.
+func RetryWait(err error, failures int) time.Duration {
+	wait := LongestWait
+	if shift := failures - 1; shift < 8 {
+		wait = min(firstWait<<shift, LongestWait)
+	}
+	if ClassOf(err) == Configuration {
+		wait = configurationWait
+	}
+	return wait + rand.N(wait/4)
 }

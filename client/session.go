@@ -28,8 +28,19 @@ type SessionKey string
 // Key is the only way to make a SessionKey. The readable parts are shortened;
 // the hash over the raw values keeps keys apart.
 func (s Session) Key() SessionKey {
-	sum := sha256.Sum256([]byte(string(s.Host) + "\x00" + s.Scope + "\x00" + s.ID))
+	sum := s.digest()
 	return SessionKey(s.Host.Slug() + "-" + slug(s.Scope, 24) + "-" + slug(s.ID, 48) + "-" + hex.EncodeToString(sum[:6]))
+}
+
+// RemoteID names the session at a ReMe, which keeps all sessions in one folder: the
+// host and 32 hex digits over the same raw values as the key's.
+func (s Session) RemoteID() string {
+	sum := s.digest()
+	return s.Host.Slug() + "-" + hex.EncodeToString(sum[:16])
+}
+
+func (s Session) digest() [sha256.Size]byte {
+	return sha256.Sum256([]byte(string(s.Host) + "\x00" + s.Scope + "\x00" + s.ID))
 }
 
 // slug keeps ASCII letters and digits of s, at most max bytes; each other run

@@ -1,6 +1,8 @@
 package cmd
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"log/slog"
@@ -20,8 +22,11 @@ import (
 	"github.com/agentscope-ai/reme-hook/internal/config"
 	"github.com/agentscope-ai/reme-hook/internal/detach"
 	"github.com/agentscope-ai/reme-hook/internal/durable"
+	"github.com/agentscope-ai/reme-hook/internal/link"
+	"github.com/agentscope-ai/reme-hook/internal/remote"
 	"github.com/agentscope-ai/reme-hook/spool"
 	"github.com/agentscope-ai/reme-hook/state"
+	"github.com/agentscope-ai/reme-hook/upstream"
 	"github.com/agentscope-ai/reme-hook/workspace"
 )
 
@@ -39,8 +44,20 @@ type app struct {
 	config         config.Config
 	values         []config.Value
 	problems       []config.Problem
-	// workspace opens the embedded workspace once.
+	upstream       *upstream.Upstream
+	// workspace opens the embedded workspace once, memory the configured service.
 	workspace func() (*workspace.Workspace, error)
+	memory    func() (memory, error)
+}
+
+// memory is a service as people use it: what hooks need, and what commands show.
+type memory interface {
+	client.Service
+	Sessions(ctx context.Context, limit int) ([]workspace.SessionSummary, error)
+	Read(ctx context.Context, name string, start, end int) (string, error)
+	Stats(context.Context) (workspace.Stats, error)
+	Drain(context.Context, time.Duration) error
+	Close() error
 }
 
 func newApp(now func() time.Time) *app {
@@ -54,8 +71,18 @@ func newApp(now func() time.Time) *app {
 		a.dir = filepath.Join(a.home, ".reme", "integrations")
 	}
 	a.config, a.values, a.problems = config.Load(a.configFile(), a.home, os.Getenv)
+	a.upstream = upstream.New(filepath.Join(a.dir, "upstream"), a.config.Workspace, a.now)
+	if a.config.URL() == "" { // a service at a URL sees to its notes itself
+		a.upstream.Use(a.config.Upstream, os.Getenv)
+	}
 	a.workspace = sync.OnceValues(func() (*workspace.Workspace, error) {
-		return workspace.Open(a.config.Workspace, workspace.Options{Now: a.now, Location: time.Local, Version: version})
+		return workspace.Open(a.config.Workspace, workspace.Options{Now: a.now, Location: time.Local, Version: version, Elsewhere: a.upstream})
+	})
+	a.memory = sync.OnceValues(func() (memory, error) {
+		if url := a.config.URL(); url != "" {
+			return remote.New(url, a.config.Token)
+		}
+		return a.workspace()
 	})
 	return a
 }
@@ -75,11 +102,32 @@ func (a *app) state() state.Store { return state.Store{Dir: filepath.Join(a.dir,
 
 func (a *app) spool() spool.Spool { return spool.Spool{Dir: filepath.Join(a.dir, "spool"), Now: a.now} }
 
-func (a *app) backoff() spool.BackoffFile {
-	return spool.BackoffFile(filepath.Join(a.dir, "service.json"))
+func (a *app) link() link.File {
+	return link.File{Path: filepath.Join(a.dir, "service.json"), URL: a.config.URL()}
 }
 
-func (a *app) service() (client.Service, error) { return a.workspace() }
+func (a *app) service() (client.Service, error) { return a.memory() }
+
+// meetWait bounds the question to a service what it is.
+const meetWait = 5 * time.Second
+
+// meet asks a service at a URL what it is, and notes that for all hooks. It is an
+// error if it cannot be used.
+func (a *app) meet(ctx context.Context, m memory) error {
+	if a.config.URL() == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, meetWait)
+	defer cancel()
+	info, err := m.Info(ctx)
+	if err != nil {
+		return err
+	}
+	if err := a.link().Probed(info, a.now()); err != nil {
+		return err
+	}
+	return info.Compatible()
+}
 
 // log writes to the log file, which is rotated by size. No text of a prompt or
 // a reply may be given to it.
@@ -90,6 +138,14 @@ func (a *app) log() *slog.Logger {
 		if err := durable.MkdirAll(filepath.Dir(file)); err != nil {
 			return 0, err
 		}
+		// Many processes write it, some for long. What lumberjack makes or keeps open
+		// itself it writes at its own place, over the lines of others.
+		f, err := os.OpenFile(file, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+		if err != nil {
+			return 0, err
+		}
+		f.Close()
+		defer w.Close()
 		return w.Write(p)
 	}), nil))
 }
@@ -101,8 +157,8 @@ func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 func (a *app) runner() *hooks.Runner {
 	log := a.log()
 	return &hooks.Runner{
-		Now: a.now, Getenv: os.Getenv, Config: a.config, State: a.state(), Spool: a.spool(), Backoff: a.backoff(),
-		Service: a.service, Log: log,
+		Now: a.now, Getenv: os.Getenv, Config: a.config, State: a.state(), Spool: a.spool(), Link: a.link(),
+		Service: a.service, Log: log, Due: a.upstream.Due,
 		Poke: func() {
 			if err := a.poke(); err != nil {
 				log.Error("start deliverer", "err", err)
@@ -120,10 +176,10 @@ func (a *app) poke() error {
 // pokeIfDue is what every command does in passing: it starts the deliverer when
 // turns are waiting for one.
 func (a *app) pokeIfDue() {
-	if a.backoff().Load().Waiting(a.now()) {
+	if !a.link().Load().Delivers(a.now()) {
 		return
 	}
-	if neglected, _ := a.spool().Neglected(""); neglected {
+	if neglected, _ := a.spool().Neglected(""); neglected || a.upstream.Due() {
 		a.poke()
 	}
 }
@@ -143,7 +199,7 @@ func (a *app) asked() bool {
 	return a.terminal() && isatty.IsTerminal(a.stdin.Fd())
 }
 
-// withWorkspace lends the workspace to f.
+// withWorkspace lends the embedded workspace to f.
 func (a *app) withWorkspace(f func(*workspace.Workspace) error) error {
 	private()
 	ws, err := a.workspace()
@@ -152,6 +208,20 @@ func (a *app) withWorkspace(f func(*workspace.Workspace) error) error {
 	}
 	defer ws.Close()
 	return f(ws)
+}
+
+// withMemory lends the memory to f, once it is known to be one.
+func (a *app) withMemory(ctx context.Context, f func(memory) error) error {
+	private()
+	m, err := a.memory()
+	if err != nil {
+		return fmt.Errorf("open the memory %s: %w", cmp.Or(a.config.URL(), a.config.Workspace), err)
+	}
+	defer m.Close()
+	if err := a.meet(ctx, m); err != nil {
+		return err
+	}
+	return f(m)
 }
 
 // installOptions are those for looking at what is installed.

@@ -2,18 +2,25 @@ package cmd
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/agentscope-ai/reme-hook/internal/detach"
+	"github.com/agentscope-ai/reme-hook/upstream"
+	"github.com/agentscope-ai/reme-hook/workspace"
 )
 
 const (
 	deliverCommand = "deliver"
-	// deliverLife bounds the detached deliverer; what is left then waits for the
-	// next one.
+	// deliverLife bounds the delivery of the detached deliverer; what is left then
+	// waits for the next one.
 	deliverLife = time.Minute
+	// forwardBegin is how long it begins extractions after that, and forwardLife how
+	// long it waits for the last ones. Meanwhile others deliver.
+	forwardBegin = 15 * time.Minute
+	forwardLife  = 26 * time.Minute
 )
 
 func newDeliverCommand(a *app) *cobra.Command {
@@ -27,30 +34,52 @@ func newDeliverCommand(a *app) *cobra.Command {
 				return nil
 			}
 			private()
-			ctx, cancel := context.WithTimeout(context.Background(), deliverLife)
+			err := a.deliver(context.Background())
+			ctx, cancel := context.WithTimeout(context.Background(), forwardLife)
 			defer cancel()
-			return a.deliver(ctx)
+			return errors.Join(err, a.withWorkspace(func(ws *workspace.Workspace) error { return a.extract(ctx, ws) }))
 		},
 	}
 }
 
-// deliver hands over all that is due, then writes the notes that wait.
+// deliver hands over all that is due.
 func (a *app) deliver(ctx context.Context) error {
-	ws, err := a.workspace()
+	ctx, cancel := context.WithTimeout(ctx, deliverLife)
+	defer cancel()
+	m, err := a.memory()
 	if err == nil {
-		defer ws.Close()
+		defer m.Close()
+		err = a.meet(ctx, m)
+	}
+	if err == nil {
 		var ran bool
-		ran, err = a.spool().DeliverAll(ctx, ws)
+		ran, err = a.spool().DeliverAll(ctx, m)
 		if !ran {
 			return err
 		}
 	}
-	if err := a.backoff().Record(err, a.now()); err != nil {
+	if err := a.link().Delivered(err, a.now()); err != nil {
 		return err
 	}
 	if err != nil {
 		a.log().Error("deliver", "err", err)
-		return err
 	}
-	return ws.Drain(ctx)
+	return err
+}
+
+// extract makes the notes that wait: here, and at a ReMe if there is one. It is the
+// one place where extraction begins.
+func (a *app) extract(ctx context.Context, ws *workspace.Workspace) error {
+	log := a.log()
+	err := a.upstream.Forward(ctx, ws, upstream.Options{
+		Begin: forwardBegin,
+		Each:  func(turns int, outcome string) { log.Info("forward", "turns", turns, "outcome", outcome) },
+	})
+	if errors.Is(err, upstream.ErrBusy) {
+		err = nil
+	}
+	if err != nil {
+		log.Error("forward", "err", err)
+	}
+	return errors.Join(err, ws.Drain(ctx, workspace.Settled))
 }

@@ -59,7 +59,14 @@ func (a *app) examine(ctx context.Context, hosts []host) ([]doctor.Finding, erro
 	}
 	d := doctor.Doctor{
 		Now: a.now, Env: a.installEnv(), Options: a.installOptions(), Config: a.problems,
-		Workspace: a.workspace, Spool: a.spool(), State: a.state(), Backoff: a.backoff(), Program: exe,
+		Spool: a.spool(), State: a.state(), Link: a.link(), Recall: a.config.RecallTimeout, Program: exe, Upstream: a.upstream,
+		Memory: func(ctx context.Context) (doctor.Memory, error) {
+			m, err := a.memory()
+			if err == nil {
+				err = a.meet(ctx, m)
+			}
+			return m, err
+		},
 	}
 	var list []doctor.Host
 	for _, h := range hosts {

@@ -18,6 +18,9 @@ import (
 // lifetime bounds a hook. The contracts of all hosts leave more.
 const lifetime = 2900 * time.Millisecond
 
+// working is what of that a hook may work; the rest is for noting what failed.
+const working = lifetime - 300*time.Millisecond
+
 // calledByHost tells a hook call from a person who looks for help.
 func (a *app) calledByHost(args []string) bool {
 	return len(args) == 2 && args[1] != "" && args[1][0] != '-' && !isatty.IsTerminal(a.stdin.Fd())
@@ -44,7 +47,7 @@ func (a *app) runHook(h *hooks.Adapter, event string) int {
 	time.AfterFunc(lifetime, func() { os.Exit(exitOK) })
 	signal.Ignore(syscall.SIGPIPE)
 	private()
-	ctx, cancel := context.WithTimeout(context.Background(), lifetime)
+	ctx, cancel := context.WithTimeout(context.Background(), working)
 	defer cancel()
 	if out := a.runner().Run(ctx, h, event, a.stdin); len(out) > 0 {
 		a.stdout.Write(out)

@@ -7,6 +7,7 @@ import (
 	"github.com/agentscope-ai/reme-hook/hooks/dsh"
 	"github.com/agentscope-ai/reme-hook/hooks/hermes"
 	"github.com/agentscope-ai/reme-hook/hooks/kimi"
+	"github.com/agentscope-ai/reme-hook/hooks/openclaw"
 	"github.com/agentscope-ai/reme-hook/install"
 )
 
@@ -22,7 +23,8 @@ func knownHosts() []host {
 		{codex.Adapter(), codex.Target{}},
 		{claudecode.Adapter(), claudecode.Target{}},
 		{kimi.Adapter(), kimi.Target{}},
-		{dsh.Adapter(), dsh.Target{Version: version}},
+		{dsh.Adapter(), dsh.Target{}},
 		{hermes.Adapter(), hermes.Target{Version: version}},
+		{openclaw.Adapter(), openclaw.Target{Version: version}},
 	}
 }

@@ -15,12 +15,14 @@ import (
 )
 
 type installOptions struct {
-	all    bool
-	dryRun bool
-	json   bool
-	scope  string
-	trust  bool
-	mcp    bool
+	all     bool
+	dryRun  bool
+	json    bool
+	scope   string
+	trust   bool
+	noMCP   bool
+	mcpOnly bool
+	shell   bool
 }
 
 func (o *installOptions) addFlags(c *cobra.Command) {
@@ -33,9 +35,14 @@ func (o *installOptions) addFlags(c *cobra.Command) {
 func newInstallCommand(a *app) *cobra.Command {
 	var o installOptions
 	c := &cobra.Command{
-		Use:       "install <host>...",
-		Short:     "Connect hosts to the memory",
-		GroupID:   groupSetup,
+		Use:     "install <host>...",
+		Short:   "Connect hosts to the memory",
+		GroupID: groupSetup,
+		Long: `Put hooks into the configuration of hosts, so that they recall and capture by
+themselves, and beside them 'reme-hook mcp', which gives the model the memory as
+tools (not with --scope project). A host whose hooks come with tools has no
+'reme-hook mcp'. What others have there stays, also an MCP server of theirs that is
+named reme.`,
 		ValidArgs: a.hostNames(),
 		RunE: func(c *cobra.Command, names []string) error {
 			return a.runInstall(c.Context(), o, names)
@@ -43,7 +50,9 @@ func newInstallCommand(a *app) *cobra.Command {
 	}
 	o.addFlags(c)
 	c.Flags().BoolVar(&o.trust, "trust", false, "also approve the hooks, for hosts that ask for approval")
-	c.Flags().BoolVar(&o.mcp, "mcp", false, "also give the memory to the agent as tools, as 'reme-hook mcp' serves them")
+	c.Flags().BoolVar(&o.shell, "shell-hooks", false, "connect by the host's shell hooks instead of a plugin, for hosts that have both (hermes)")
+	c.Flags().BoolVar(&o.noMCP, "no-mcp", false, "hooks only: recall and capture, no tools")
+	c.Flags().BoolVar(&o.mcpOnly, "mcp-only", false, "tools only: no hooks, so nothing is recalled or captured by itself")
 	return c
 }
 
@@ -91,11 +100,19 @@ func (a *app) runInstall(ctx context.Context, o installOptions, names []string) 
 	return err
 }
 
-// printProblems tells what keeps hooks that are installed from running.
+// printProblems tells what keeps hooks that are installed from running, or from
+// all that they might do, and what was left alone.
 func (a *app) printProblems(hosts []host, opts install.Options) {
 	for _, h := range hosts {
-		for _, p := range h.Check(a.installEnv(), opts).Problems {
+		r := h.Check(a.installEnv(), opts)
+		for _, p := range r.Problems {
 			fmt.Fprintf(a.stdout, "%s: %s\n  → %s\n", h.Adapter.Host, p.What, p.Do)
+		}
+		for _, note := range r.Notes {
+			fmt.Fprintf(a.stdout, "%s: note: %s\n", h.Adapter.Host, note)
+		}
+		if file := r.Foreign(); file != "" && opts.Server() {
+			fmt.Fprintf(a.stdout, "%s: the MCP server named %s in %s is another's; it stays, and ours is not registered\n", h.Adapter.Host, install.ServerName, file)
 		}
 	}
 }
@@ -156,12 +173,20 @@ func (a *app) eachHost(o installOptions, hosts []host, do func(host) ([]install.
 
 // chosen resolves the hosts that a command line names.
 func (a *app) chosen(ctx context.Context, o installOptions, names []string) ([]host, install.Options, error) {
-	opts := install.Options{Scope: install.Scope(o.scope), Trust: o.trust, MCP: o.mcp}
+	opts := install.Options{Scope: install.Scope(o.scope), Trust: o.trust, ShellHooks: o.shell}
+	switch {
+	case o.mcpOnly && (o.noMCP || o.trust):
+		return nil, opts, usageError{errors.New("--mcp-only goes without --no-mcp and --trust: there are no hooks")}
+	case o.mcpOnly:
+		opts.Part = install.ServerPart
+	case o.noMCP:
+		opts.Part = install.HooksPart
+	}
 	switch opts.Scope {
 	case install.UserScope:
 	case install.ProjectScope:
-		if o.mcp {
-			return nil, opts, usageError{errors.New("--mcp is for all projects; leave out --scope")}
+		if o.mcpOnly {
+			return nil, opts, usageError{errors.New("--mcp-only is for all projects; leave out --scope")}
 		}
 		dir, err := os.Getwd()
 		if err != nil {

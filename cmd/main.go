@@ -42,7 +42,7 @@ func run(now func() time.Time) int {
 	}
 	root := newRootCommand(a)
 	err := root.Execute()
-	if err != nil && !errors.Is(err, errNeedsUser) {
+	if err != nil && !errors.Is(err, errNeedsUser) && !errors.Is(err, errTold) {
 		fmt.Fprintln(a.stderr, "reme-hook:", err)
 	}
 	return exitCode(err)
@@ -92,9 +92,9 @@ Start with 'reme-hook setup'. Exit status: 0 ok, 1 failed, 2 wrong usage,
 	)
 	root.AddCommand(
 		newSetupCommand(a), newInstallCommand(a), newUninstallCommand(a), newDoctorCommand(a), newStatusCommand(a),
-		newConfigCommand(a), newSpoolCommand(a), newVersionCommand(a),
-		newRecallCommand(a), newRememberCommand(a), newSessionsCommand(a), newShowCommand(a),
-		newMCPCommand(a), newDeliverCommand(a),
+		newConfigCommand(a), newSpoolCommand(a), newUpstreamCommand(a), newVersionCommand(a),
+		newRecallCommand(a), newRememberCommand(a), newSessionsCommand(a), newShowCommand(a), newIngestCommand(a),
+		newServeCommand(a), newServiceCommand(a), newMCPCommand(a), newJobCommand(a), newDeliverCommand(a),
 	)
 	for _, h := range a.hosts {
 		root.AddCommand(newHostCommand(a, h))

@@ -12,50 +12,62 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/agentscope-ai/reme-hook/gateway"
+	"github.com/agentscope-ai/reme-hook/internal/remote"
 	"github.com/agentscope-ai/reme-hook/workspace"
 )
 
 func newMCPCommand(a *app) *cobra.Command {
-	return &cobra.Command{
+	var host hostFlag
+	c := &cobra.Command{
 		Use:     "mcp",
 		Short:   "Give the memory to an agent as tools (MCP server on stdin and stdout)",
 		GroupID: groupHosts,
 		Long: `Serve the Model Context Protocol on stdin and stdout, with the tools search, read,
 traverse, daily_list and remember. An agent starts it by itself once it is in its
-configuration. 'reme-hook install <host> --mcp' puts it there; without hooks, for
-example:
+configuration. 'reme-hook install <host>' puts it there beside the hooks, with
+--mcp-only alone. For other agents, for example:
 
-  claude mcp add --scope user reme -- reme-hook mcp
-  codex mcp add reme -- reme-hook mcp
+  {"mcpServers": {"reme": {"command": "reme-hook", "args": ["mcp"]}}}
 
-Several may run at once, and beside hooks.`,
+Several may run at once, and beside hooks. With a service at a URL, the tools are
+those of the service.`,
 		Args: args(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if isatty.IsTerminal(a.stdin.Fd()) {
 				return usageError{fmt.Errorf("an agent starts this by itself; see '%s --help'", c.CommandPath())}
 			}
-			return a.withWorkspace(a.serveMCP)
+			if url := a.config.URL(); url != "" {
+				m, err := remote.New(url, a.config.Token)
+				if err != nil {
+					return err
+				}
+				return a.serveMCP(m.Bridge)
+			}
+			return a.withWorkspace(func(ws *workspace.Workspace) error {
+				server, err := a.gateway(ws, host).MCP(a.log())
+				if err != nil {
+					return err
+				}
+				return a.serveMCP(server.Run)
+			})
 		},
 	}
+	host.add(c)
+	return c
 }
 
 // serveMCP ends without an error when the agent closes stdin or ends the process.
-func (a *app) serveMCP(ws *workspace.Workspace) error {
+func (a *app) serveMCP(run func(context.Context, mcp.Transport) error) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // who asks again need not wait for what is being answered
 	defer stop()
 	a.pokeIfDue()
-	log := a.log()
-	cwd, _ := os.Getwd()
-	server, err := gateway.New(ws, cwd).MCP(log)
-	if err != nil {
-		return err
-	}
-	if err = server.Run(ctx, gateway.Answering(&mcp.StdioTransport{})); ctx.Err() != nil {
+	err := run(ctx, gateway.Answering(&mcp.StdioTransport{}))
+	if ctx.Err() != nil {
 		return nil
 	}
 	if err != nil {
-		log.Error("mcp ended", "err", err)
+		a.log().Error("mcp ended", "err", err)
 	}
 	return err
 }

@@ -2,7 +2,6 @@ package cmd
 
 import (
 	"io"
-	"os"
 	"os/exec"
 	"strings"
 	"syscall"
@@ -11,13 +10,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// mcpProcess is the server as an agent starts it.
-func mcpProcess(home string) *exec.Cmd {
-	c := exec.Command("reme-hook", "mcp")
-	c.Env = append(os.Environ(), "HOME="+home, "USERPROFILE="+home, "TEST_NOW=2026-11-30T09:00:00Z")
-	return c
-}
-
 // Two servers and a hook share one memory: each finds what the others wrote, and
 // servers end with status 0 when their client goes.
 func TestMCPProcesses(t *testing.T) {
@@ -25,7 +17,7 @@ func TestMCPProcesses(t *testing.T) {
 	home := t.TempDir()
 	var commands []*exec.Cmd
 	connect := func() *mcp.ClientSession {
-		c := mcpProcess(home)
+		c := program(home, "mcp")
 		commands = append(commands, c)
 		s, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil).Connect(t.Context(), &mcp.CommandTransport{Command: c}, nil)
 		if err != nil {
@@ -47,8 +39,7 @@ func TestMCPProcesses(t *testing.T) {
 		t.Errorf("the other server finds %s", got)
 	}
 	hook := func(event, payload string) string {
-		c := mcpProcess(home)
-		c.Args = []string{"reme-hook", "codex", event}
+		c := program(home, "codex", event)
 		c.Stdin = strings.NewReader(payload)
 		out, err := c.Output()
 		if err != nil {
@@ -73,7 +64,7 @@ func TestMCPProcesses(t *testing.T) {
 // SIGTERM ends the server with status 0 although its client still holds the pipe.
 func TestMCPTerminated(t *testing.T) {
 	t.Parallel()
-	c := mcpProcess(t.TempDir())
+	c := program(t.TempDir(), "mcp")
 	in, err := c.StdinPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"github.com/agentscope-ai/reme-hook/client"
 	"github.com/agentscope-ai/reme-hook/hooks"
 	"github.com/agentscope-ai/reme-hook/spool"
+	"github.com/agentscope-ai/reme-hook/upstream"
 	"github.com/agentscope-ai/reme-hook/workspace"
 )
 
@@ -49,11 +51,14 @@ func (a *app) runRecall(ctx context.Context, o recallOptions, query string) erro
 	cwd, _ := os.Getwd()
 	req := client.RecallRequest{Query: query, Limit: o.limit, MaxChars: o.maxChars, Cwd: cwd}
 	if o.explain {
+		if url := a.config.URL(); url != "" {
+			return fmt.Errorf("the service at %s does not explain what it recalls; only the embedded workspace does", url)
+		}
 		req.Purpose = client.ForPrompt
 		return a.explainRecall(ctx, req, o.json)
 	}
-	return a.withWorkspace(func(ws *workspace.Workspace) error {
-		res, err := ws.Recall(ctx, req)
+	return a.withMemory(ctx, func(m memory) error {
+		res, err := m.Recall(ctx, req)
 		if err != nil {
 			return err
 		}
@@ -115,8 +120,8 @@ func newRememberCommand(a *app) *cobra.Command {
 		Args:    args(cobra.MinimumNArgs(1)),
 		RunE: func(c *cobra.Command, words []string) error {
 			cwd, _ := os.Getwd()
-			return a.withWorkspace(func(ws *workspace.Workspace) error {
-				note, err := ws.Remember(c.Context(), client.RememberRequest{Content: hooks.Clean(strings.Join(words, " ")), Title: title, Cwd: cwd})
+			return a.withMemory(c.Context(), func(m memory) error {
+				note, err := m.Remember(c.Context(), client.RememberRequest{Content: hooks.Clean(strings.Join(words, " ")), Title: hooks.Clean(title), Cwd: cwd})
 				if err != nil {
 					return err
 				}
@@ -142,8 +147,8 @@ func newSessionsCommand(a *app) *cobra.Command {
 		GroupID: groupMemory,
 		Args:    args(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
-			return a.withWorkspace(func(ws *workspace.Workspace) error {
-				list, err := ws.Sessions(c.Context(), limit)
+			return a.withMemory(c.Context(), func(m memory) error {
+				list, err := m.Sessions(c.Context(), limit)
 				if err != nil {
 					return err
 				}
@@ -172,8 +177,8 @@ workspace, or a whole session, named by its key (see 'reme-hook sessions'), the
 host's own session id, or an unambiguous beginning of either.`,
 		Args: args(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, names []string) error {
-			return a.withWorkspace(func(ws *workspace.Workspace) error {
-				text, err := show(c.Context(), ws, names[0])
+			return a.withMemory(c.Context(), func(m memory) error {
+				text, err := show(c.Context(), m, names[0])
 				if err != nil {
 					return err
 				}
@@ -184,11 +189,11 @@ host's own session id, or an unambiguous beginning of either.`,
 	}
 }
 
-func show(ctx context.Context, ws *workspace.Workspace, name string) (string, error) {
+func show(ctx context.Context, m memory, name string) (string, error) {
 	if strings.HasPrefix(name, "reme://") || strings.Contains(name, "/") {
-		return ws.Read(ctx, name, 0, 0)
+		return m.Read(ctx, name, 0, 0)
 	}
-	list, err := ws.Sessions(ctx, 0)
+	list, err := m.Sessions(ctx, 0)
 	if err != nil {
 		return "", err
 	}
@@ -199,7 +204,7 @@ func show(ctx context.Context, ws *workspace.Workspace, name string) (string, er
 	case 0:
 		return "", fmt.Errorf("no session is named %q; 'reme-hook sessions' lists them", name)
 	case 1:
-		return ws.Read(ctx, list[0].Path, 0, 0)
+		return m.Read(ctx, list[0].Path, 0, 0)
 	}
 	return "", fmt.Errorf("%d sessions begin with %q; 'reme-hook sessions' lists them", len(list), name)
 }
@@ -223,40 +228,51 @@ func newStatusCommand(a *app) *cobra.Command {
 type status struct {
 	Version     int             `json:"version"`
 	Service     string          `json:"service"`
-	Workspace   string          `json:"workspace"`
+	Workspace   string          `json:"workspace,omitempty"` // of the embedded service
+	Problem     string          `json:"problem,omitempty"`   // why the memory cannot be used
 	Memory      workspace.Stats `json:"memory"`
 	Pending     int             `json:"pending"`
 	Unfinished  int             `json:"unfinished"`
 	Quarantined int             `json:"quarantined"`
 	Failures    int             `json:"failures"`
+	Upstream    upstream.Status `json:"upstream"`
 	Hosts       []hostStatus    `json:"hosts"`
 }
 
 type hostStatus struct {
 	Host      client.Host `json:"host"`
 	Hooks     int         `json:"hooks"` // configured
+	Tools     bool        `json:"tools"` // the model has them
 	LastEvent string      `json:"last_event,omitempty"`
 	LastSeen  *time.Time  `json:"last_seen,omitempty"`
 }
 
 func (a *app) runStatus(ctx context.Context, asJSON bool) error {
 	a.pokeIfDue()
-	st := status{Version: 1, Service: "embedded", Workspace: a.config.Workspace, Failures: a.backoff().Load().Failures, Hosts: []hostStatus{}}
-	err := a.withWorkspace(func(ws *workspace.Workspace) (err error) {
-		st.Memory, err = ws.Stats(ctx)
+	st := status{Version: 1, Service: a.config.Service, Hosts: []hostStatus{}}
+	if a.config.URL() == "" {
+		st.Workspace = a.config.Workspace
+	}
+	err := a.withMemory(ctx, func(m memory) (err error) {
+		st.Memory, err = m.Stats(ctx)
 		return err
 	})
-	if err != nil {
-		return err
+	if err != nil { // what waits for it is to be seen all the same
+		st.Problem = err.Error()
 	}
+	st.Failures = a.link().Load().Delivery.Failures
 	entries, err := a.spool().List()
 	if err != nil {
 		return err
 	}
 	states := spool.Count(entries)
 	st.Pending, st.Unfinished, st.Quarantined = states[spool.Pending], states[spool.Unfinished], states[spool.Quarantined]
+	if st.Upstream, err = a.upstream.Status(); err != nil {
+		return err
+	}
 	for _, h := range a.hosts {
-		hs := hostStatus{Host: h.Adapter.Host, Hooks: len(h.Check(a.installEnv(), a.installOptions()).Hooks)}
+		r := h.Check(a.installEnv(), a.installOptions())
+		hs := hostStatus{Host: h.Adapter.Host, Hooks: len(r.Hooks), Tools: r.HasServer() || r.OwnTools && len(r.Hooks) > 0}
 		last, ok, err := a.state().Last(h.Adapter.Host)
 		if err != nil {
 			return err
@@ -271,27 +287,40 @@ func (a *app) runStatus(ctx context.Context, asJSON bool) error {
 	} else {
 		a.printStatus(st)
 	}
-	if err == nil && (st.Quarantined > 0 || st.Failures > 0) {
+	if err == nil && (st.Quarantined > 0 || st.Failures > 0 || st.Problem != "" || st.Upstream.NeedsUser()) {
 		return errNeedsUser
 	}
 	return err
 }
 
 func (a *app) printStatus(st status) {
-	fmt.Fprintf(a.stdout, "memory  %d turns, %d sessions, %d notes in %s\n", st.Memory.Turns, st.Memory.Sessions, st.Memory.Notes, st.Workspace)
+	if st.Problem != "" {
+		fmt.Fprintf(a.stdout, "memory  cannot be used: %s\n", st.Problem)
+	} else {
+		fmt.Fprintf(a.stdout, "memory  %d turns, %d sessions, %d notes in %s\n", st.Memory.Turns, st.Memory.Sessions, st.Memory.Notes, cmp.Or(st.Workspace, st.Service))
+	}
 	fmt.Fprintf(a.stdout, "spool   %d waiting, %d unfinished, %d in quarantine\n", st.Pending, st.Unfinished, st.Quarantined)
 	if st.Failures > 0 {
 		fmt.Fprintln(a.stdout, "        the last delivery failed: see 'reme-hook doctor'")
+	}
+	fmt.Fprintf(a.stdout, "reme    %s\n", st.Upstream.Summary())
+	for _, line := range st.Upstream.Lines() {
+		fmt.Fprintln(a.stdout, "       ", line)
 	}
 	for _, h := range st.Hosts {
 		seen := "no hook seen yet"
 		if h.LastSeen != nil {
 			seen = fmt.Sprintf("last %s %s ago", h.LastEvent, a.now().Sub(*h.LastSeen).Round(time.Second))
 		}
-		connected := "not connected"
-		if h.Hooks > 0 {
-			connected = "connected"
+		switch {
+		case h.Hooks > 0 && h.Tools:
+			fmt.Fprintf(a.stdout, "%-11s  connected, %s\n", h.Host, seen)
+		case h.Hooks > 0:
+			fmt.Fprintf(a.stdout, "%-11s  connected, no tools, %s\n", h.Host, seen)
+		case h.Tools:
+			fmt.Fprintf(a.stdout, "%-11s  tools only\n", h.Host)
+		default:
+			fmt.Fprintf(a.stdout, "%-11s  not connected, %s\n", h.Host, seen)
 		}
-		fmt.Fprintf(a.stdout, "%-11s  %s, %s\n", h.Host, connected, seen)
 	}
 }

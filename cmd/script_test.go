@@ -17,6 +17,10 @@ import (
 var update = flag.Bool("update", false, "write what the scripts printed into their golden files")
 
 func TestMain(m *testing.M) {
+	// Whatever listens on this machine is not for the tests.
+	if os.Getenv("REME_UPSTREAM") == "" {
+		os.Setenv("REME_UPSTREAM", "off")
+	}
 	testscript.Main(m, map[string]func(){
 		"reme-hook": func() {
 			if at := os.Getenv(crashEnv); at != "" {
@@ -82,10 +86,13 @@ func TestScripts(t *testing.T) {
 			e.Setenv("TZ", "UTC")
 			e.Setenv("PAYLOADS", payloads)
 			e.Setenv("TEST_NOW", "2026-11-30T09:00:00Z")
+			setUpMemory(e)
+			e.Setenv("REME_UPSTREAM", "off")
 			return os.MkdirAll(home, 0o700)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"now": setClock,
+			"memory": runMemory,
+			"now":    setClock,
 		},
 	})
 }

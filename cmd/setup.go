@@ -18,6 +18,7 @@ import (
 type setupOptions struct {
 	dryRun bool
 	yes    bool
+	noMCP  bool
 }
 
 func newSetupCommand(a *app) *cobra.Command {
@@ -37,6 +38,7 @@ asks before it changes a file.`,
 	}
 	c.Flags().BoolVar(&o.dryRun, "dry-run", false, "print what would change, as a diff, and change nothing")
 	c.Flags().BoolVar(&o.yes, "yes", false, "do not ask")
+	c.Flags().BoolVar(&o.noMCP, "no-mcp", false, "hooks only: recall and capture, no tools")
 	return c
 }
 
@@ -56,6 +58,9 @@ func (a *app) runSetup(ctx context.Context, o setupOptions) error {
 		found = append(found, h)
 	}
 	opts := install.Options{Trust: true}
+	if o.noMCP {
+		opts.Part = install.HooksPart
+	}
 	var changes []install.Change
 	var failed []error
 	found = slices.DeleteFunc(found, func(h host) bool {
@@ -112,7 +117,12 @@ func (a *app) confirm(changes []install.Change) error {
 	for _, c := range changes {
 		fmt.Fprintln(a.stdout, "  ", c.Path)
 	}
-	fmt.Fprint(a.stdout, "Go on? [Y/n] ")
+	return a.goOn("Go on?")
+}
+
+// goOn asks a question whose answer is yes unless the user says something else.
+func (a *app) goOn(question string) error {
+	fmt.Fprint(a.stdout, question+" [Y/n] ")
 	answer, err := bufio.NewReader(a.stdin).ReadString('\n')
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -8,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/agentscope-ai/reme-hook/spool"
-	"github.com/agentscope-ai/reme-hook/workspace"
 )
 
 func newSpoolCommand(a *app) *cobra.Command {
@@ -19,7 +19,7 @@ func newSpoolCommand(a *app) *cobra.Command {
 		Args:    args(cobra.NoArgs),
 		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newSpoolListCommand(a), newSpoolReplayCommand(a))
+	c.AddCommand(newSpoolListCommand(a), newSpoolShowCommand(a), newSpoolReplayCommand(a), newSpoolExportCommand(a), newSpoolDropCommand(a))
 	return c
 }
 
@@ -46,7 +46,24 @@ type spooled struct {
 	Events    int         `json:"events"`
 	Bytes     int64       `json:"bytes"`
 	UpdatedAt time.Time   `json:"updated_at"`
+	Age       float64     `json:"age_seconds"`
 	Reason    string      `json:"reason,omitempty"`
+}
+
+func (a *app) spooled(e spool.Entry) spooled {
+	return spooled{
+		State: e.State, Key: string(e.Key), Name: e.Name, Turn: string(e.Turn.Turn), Events: len(e.Turn.Events), Bytes: e.Bytes,
+		UpdatedAt: e.Turn.UpdatedAt, Age: a.age(e).Seconds(), Reason: cmp.Or(e.Damage, e.Turn.Reason),
+	}
+}
+
+// age is how long a record has been in the spool. That of a damaged one is not
+// known.
+func (a *app) age(e spool.Entry) time.Duration {
+	if e.Turn.UpdatedAt.IsZero() {
+		return 0
+	}
+	return max(0, a.now().Sub(e.Turn.UpdatedAt)).Round(time.Second)
 }
 
 func (a *app) runSpoolList(asJSON bool) error {
@@ -56,11 +73,7 @@ func (a *app) runSpoolList(asJSON bool) error {
 	}
 	out := []spooled{}
 	for _, e := range entries {
-		s := spooled{e.State, string(e.Key), e.Name, string(e.Turn.Turn), len(e.Turn.Events), e.Bytes, e.Turn.UpdatedAt, e.Turn.Reason}
-		if e.Damage != "" {
-			s.Reason = e.Damage
-		}
-		out = append(out, s)
+		out = append(out, a.spooled(e))
 	}
 	if asJSON {
 		return a.printJSON(map[string]any{"version": 1, "turns": out})
@@ -69,7 +82,8 @@ func (a *app) runSpoolList(asJSON bool) error {
 		fmt.Fprintln(a.stdout, "nothing waits")
 	}
 	for _, s := range out {
-		fmt.Fprintf(a.stdout, "%-11s  %s  %s  %d events, %d bytes  %s\n", s.State, s.UpdatedAt.Local().Format("2006-01-02 15:04"), s.Name, s.Events, s.Bytes, s.Key)
+		fmt.Fprintf(a.stdout, "%-11s  %s  %s  %d events, %d bytes, %s old  %s\n",
+			s.State, s.UpdatedAt.Local().Format("2006-01-02 15:04"), s.Name, s.Events, s.Bytes, time.Duration(s.Age)*time.Second, s.Key)
 		if s.Reason != "" {
 			fmt.Fprintln(a.stdout, "             ", s.Reason)
 		}
@@ -79,39 +93,46 @@ func (a *app) runSpoolList(asJSON bool) error {
 
 func newSpoolReplayCommand(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use:   "replay",
+		Use:   "replay [<record>...]",
 		Short: "Deliver now, whatever failed before; quarantined turns too",
-		Args:  args(cobra.NoArgs),
-		RunE: func(c *cobra.Command, _ []string) error {
-			return a.runSpoolReplay(c.Context())
+		Long: `Deliver all that waits, whatever failed before. Quarantined records are tried
+again: all of them, or only those that are named. Exit status 3 if any is left.`,
+		RunE: func(c *cobra.Command, names []string) error {
+			return a.runSpoolReplay(c.Context(), names)
 		},
 	}
 }
 
-func (a *app) runSpoolReplay(ctx context.Context) error {
+func (a *app) runSpoolReplay(ctx context.Context, names []string) error {
 	private()
 	s := a.spool()
 	before, err := s.List()
 	if err != nil {
 		return err
 	}
-	released := map[string]bool{}
-	for _, e := range before {
-		if e.State == spool.Quarantined && !released[string(e.Key)] {
-			released[string(e.Key)] = true
-			if err := s.Release(e.Key); err != nil {
-				return err
+	chosen, err := choose(before, names)
+	if err != nil {
+		return err
+	}
+	for _, e := range chosen {
+		switch {
+		case e.State != spool.Quarantined:
+		case e.Damage != "" && len(names) > 0:
+			return fmt.Errorf("%s cannot be read (%s); 'reme-hook spool export' shows it, 'reme-hook spool drop' deletes it", e.Name, e.Damage)
+		case e.Damage == "":
+			if err := s.Release(e); err != nil {
+				return fmt.Errorf("release %s: %w", e.Name, err)
 			}
 		}
 	}
-	err = a.withWorkspace(func(ws *workspace.Workspace) error {
-		ran, err := s.DeliverAll(ctx, ws)
+	err = a.withMemory(ctx, func(m memory) error {
+		ran, err := s.DeliverAll(ctx, m)
 		if err == nil && !ran {
 			return fmt.Errorf("another delivery is running; 'reme-hook spool list' shows what it leaves")
 		}
 		return err
 	})
-	if rerr := a.backoff().Record(err, a.now()); err == nil {
+	if rerr := a.link().Delivered(err, a.now()); err == nil {
 		err = rerr
 	}
 	after, lerr := s.List()

@@ -17,6 +17,9 @@ type reason string
 
 func (r reason) Error() string { return string(r) }
 
+// argumentsField stands for all arguments together.
+const argumentsField = "arguments"
+
 // decode reads the arguments of a job into the struct at req. Names are matched
 // exactly and null counts as absent. A field without omitempty or omitzero must be
 // there; one that is not known is refused if strict.
@@ -24,10 +27,10 @@ func decode(arguments []byte, req any, strict bool) error {
 	var given map[string]json.RawMessage
 	if arguments = bytes.TrimSpace(arguments); len(arguments) > 0 {
 		if arguments[0] != '{' && !bytes.Equal(arguments, []byte("null")) {
-			return refuse("arguments", "must be an object")
+			return refuse(argumentsField, "must be an object")
 		}
 		if json.Unmarshal(arguments, &given) != nil {
-			return refuse("arguments", "must be JSON")
+			return refuse(argumentsField, "must be JSON")
 		}
 	}
 	v := reflect.ValueOf(req).Elem()
@@ -53,9 +56,9 @@ func decode(arguments []byte, req any, strict bool) error {
 		for name := range given {
 			if !slices.Contains(known, name) {
 				if len(known) == 0 {
-					return refuse("arguments", "must be empty")
+					return refuse(argumentsField, "must be empty")
 				}
-				return refuse("arguments", "must be only "+strings.Join(known, ", "))
+				return refuse(argumentsField, "must be only "+strings.Join(known, ", "))
 			}
 		}
 	}

@@ -25,6 +25,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -35,17 +36,27 @@ import (
 
 // Gateway answers jobs from a workspace. It is safe for concurrent use.
 type Gateway struct {
-	ws    *workspace.Workspace
-	links *workspace.Links
-	jobs  []Job
-	cwd   string
+	ws     *workspace.Workspace
+	links  *workspace.Links
+	tools  []Job // the only ones that MCP clients are offered
+	jobs   []Job // all
+	caller Caller
+	limit  time.Duration // of a call
 }
 
-// New makes a gateway for callers at work in the folder cwd, "" if they are
-// anywhere. The workspace stays the caller's to close.
-func New(ws *workspace.Workspace, cwd string) *Gateway {
-	return &Gateway{ws: ws, links: ws.Links(), jobs: Jobs(), cwd: cwd}
+// Caller is who asks a gateway.
+type Caller struct {
+	Host client.Host // the agent; "" if that is not known
+	Cwd  string      // the folder that it works in; "" if it is anywhere
 }
+
+// New makes a gateway for a caller. The workspace stays the caller's to close.
+func New(ws *workspace.Workspace, caller Caller) *Gateway {
+	tools := Tools()
+	return &Gateway{ws: ws, links: ws.Links(), tools: tools, jobs: slices.Concat(tools, Internal()), caller: caller, limit: callLimit}
+}
+
+func (g *Gateway) isTool(name string) bool { return slices.Contains(names(g.tools), name) }
 
 // Answer is ReMe's envelope.
 type Answer struct {
@@ -82,7 +93,7 @@ func (g *Gateway) Call(ctx context.Context, name string, arguments []byte) (a An
 	if i < 0 {
 		return a, &client.Error{Class: client.Permanent, Field: "job", Reason: "must be one of " + strings.Join(names(g.jobs), ", "), Err: fs.ErrNotExist}
 	}
-	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	ctx, cancel := context.WithTimeout(ctx, g.limit)
 	defer cancel()
 	defer func() {
 		// One bad request must not end the service of all others.
@@ -90,7 +101,23 @@ func (g *Gateway) Call(ctx context.Context, name string, arguments []byte) (a An
 			err = fmt.Errorf("%s: internal error: %T", name, p)
 		}
 	}()
-	return g.jobs[i].run(ctx, g, arguments)
+	// A model would think that a field which its tool does not know was heeded; an
+	// integration may be newer than we are.
+	return g.jobs[i].run(ctx, g, arguments, g.isTool(name))
+}
+
+// Do does a job as [Gateway.Call] does and makes an envelope of an error too. way
+// is how it was asked for. Nothing of what is asked or answered goes into the log.
+func (g *Gateway) Do(ctx context.Context, log *slog.Logger, way, name string, arguments []byte) Answer {
+	start := time.Now()
+	a, err := g.Call(ctx, name, arguments)
+	attrs := []any{"tool", name, "took_ms", time.Since(start).Milliseconds(), "ok", err == nil && a.Success}
+	if err != nil {
+		attrs = append(attrs, "class", client.ClassOf(err).String())
+		a = Failure(err)
+	}
+	log.Info(way, attrs...)
+	return a
 }
 
 func refuse(field, reason string) error {

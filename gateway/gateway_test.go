@@ -35,7 +35,7 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { ws.Close() })
-	return &world{T: t, Gateway: New(ws, "/src/osprey"), dir: dir}
+	return &world{T: t, Gateway: New(ws, Caller{Host: "codex", Cwd: "/src/osprey"}), dir: dir}
 }
 
 // filled is a world with a conversation, two notes of ReMe and a list of the day.
@@ -438,7 +438,7 @@ func TestServiceJobs(t *testing.T) {
 	if a := w.call("health_check", ``); a.Metadata["health"].(map[string]any)["healthy"] != true {
 		t.Errorf("%+v", a)
 	}
-	if a := w.call("help", ``); a.Metadata["job_count"] != len(Jobs()) || !strings.Contains(a.Answer.(string), "`agent_session_append`") {
+	if a := w.call("help", ``); a.Metadata["job_count"] != float64(len(w.jobs)) || !strings.Contains(a.Answer.(string), "`agent_session_append`") {
 		t.Errorf("%+v", a)
 	}
 }
@@ -459,7 +459,7 @@ func FuzzCall(f *testing.F) {
 		f.Fatal(err)
 	}
 	defer ws.Close()
-	g := New(ws, "")
+	g := New(ws, Caller{})
 	for _, s := range []string{``, `null`, `{}`, `[]`, `{"query":"x","limit":5.0}`, `{"path":["a"],"depth":1,"direction":"in"}`, `{"content":"x"}`,
 		`{"path":"reme://a%2f..#L1-L2"}`, `{"date":"2026-11-30"}`, `{"query":"x","limit":1e999}`, `{"query":"\ud800"}`, strings.Repeat(`{"a":`, 5000)} {
 		for i := range g.jobs {
@@ -482,4 +482,27 @@ func FuzzCall(f *testing.F) {
 			t.Errorf("%s %q: %v", j.Name, arguments, err)
 		}
 	})
+}
+
+// What plugins declare is what the jobs take, under the names that they use.
+func TestFunctions(t *testing.T) {
+	t.Parallel()
+	functions, err := Functions("reme_")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(functions) != len(Tools()) {
+		t.Errorf("%d functions", len(functions))
+	}
+	for i, j := range Tools() {
+		f := functions[i]
+		if f.Name != "reme_"+j.Name || f.Parameters.Type != "object" {
+			t.Errorf("%+v", f)
+		}
+		for _, other := range Tools() {
+			if strings.Contains(f.Description, "`"+other.Name+"`") || strings.Count(f.Description, "`reme_"+other.Name+"`") != strings.Count(j.Description, "`"+other.Name+"`") {
+				t.Errorf("%s: %s", f.Name, f.Description)
+			}
+		}
+	}
 }

@@ -7,11 +7,8 @@ import (
 	"encoding/json"
 	"log/slog"
 	"strings"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
-
-	"github.com/agentscope-ai/reme-hook/client"
 )
 
 // instructions tell a model what the server is for.
@@ -31,10 +28,7 @@ func (g *Gateway) MCP(log *slog.Logger) (*mcp.Server, error) {
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
 	})
 	no := false
-	for _, j := range g.jobs {
-		if !j.Tool {
-			continue
-		}
+	for _, j := range g.tools {
 		schema, err := j.Schema()
 		if err != nil {
 			return nil, err
@@ -46,14 +40,7 @@ func (g *Gateway) MCP(log *slog.Logger) (*mcp.Server, error) {
 			t.Meta = mcp.Meta{"anthropic/alwaysLoad": true} // else Claude Code shows a model the name alone
 		}
 		s.AddTool(t, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-			start := time.Now()
-			a, err := g.Call(ctx, j.Name, req.Params.Arguments)
-			attrs := []any{"tool", j.Name, "took_ms", time.Since(start).Milliseconds(), "ok", err == nil && a.Success}
-			if err != nil {
-				attrs = append(attrs, "class", client.ClassOf(err).String())
-				a = Failure(err)
-			}
-			log.Info("mcp", attrs...)
+			a := g.Do(ctx, log, "mcp", j.Name, req.Params.Arguments)
 			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: a.text()}}, IsError: !a.Success}, nil
 		})
 	}

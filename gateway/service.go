@@ -7,88 +7,129 @@ import (
 
 	"github.com/agentscope-ai/reme-hook/client"
 	"github.com/agentscope-ai/reme-hook/hooks"
+	"github.com/agentscope-ai/reme-hook/workspace"
 )
 
 // The jobs of the service contract, see package client. The workspace checks the
 // values.
 
-func sessionAppend(ctx context.Context, g *Gateway, req client.AppendRequest) (Answer, error) {
+func sessionAppend(ctx context.Context, g *Gateway, req client.AppendRequest) (string, client.AppendResult, error) {
 	for i := range req.Events {
 		req.Events[i].Content = hooks.Clean(req.Events[i].Content)
 	}
 	res, err := g.ws.Append(ctx, req)
-	return withMetadata(fmt.Sprintf("%d events appended", res.Appended), res, err)
+	return fmt.Sprintf("%d events appended", res.Appended), res, err
 }
 
-func sessionFlush(ctx context.Context, g *Gateway, req client.FlushRequest) (Answer, error) {
+func sessionFlush(ctx context.Context, g *Gateway, req client.FlushRequest) (string, client.FlushResult, error) {
 	res, err := g.ws.Flush(ctx, req)
-	return withMetadata("queued", res, err)
+	return "queued", res, err
 }
 
-func memoryRecall(ctx context.Context, g *Gateway, req client.RecallRequest) (Answer, error) {
+func memoryRecall(ctx context.Context, g *Gateway, req client.RecallRequest) (string, client.RecallResult, error) {
 	if req.Limit < 0 {
-		return Answer{}, refuse("limit", "must be 1 or more")
+		return "", client.RecallResult{}, refuse("limit", "must be 1 or more")
 	}
 	if req.MaxChars < 0 {
-		return Answer{}, refuse("max_chars", "must be 1 or more")
+		return "", client.RecallResult{}, refuse("max_chars", "must be 1 or more")
 	}
 	switch req.Purpose {
 	case "", client.ForPrompt, client.ForSessionStart, client.ForCompact:
 	default:
-		return Answer{}, refuse("purpose", "must be prompt, session_start or compact")
+		return "", client.RecallResult{}, refuse("purpose", "must be prompt, session_start or compact")
 	}
 	res, err := g.ws.Recall(ctx, req)
-	return withMetadata(fmt.Sprintf("%d memories", len(res.Items)), res, err)
+	return fmt.Sprintf("%d memories", len(res.Items)), res, err
 }
 
-// withMetadata is an answer whose metadata are a struct.
-func withMetadata(text string, metadata any, err error) (Answer, error) {
-	if err != nil {
-		return Answer{}, err
+func memoryRemember(ctx context.Context, g *Gateway, req client.RememberRequest) (string, client.Note, error) {
+	req.Content, req.Title = hooks.Clean(req.Content), hooks.Clean(req.Title)
+	note, err := g.ws.Remember(ctx, req)
+	return "remembered in reme://" + note.Path, note, err
+}
+
+type sessionsRequest struct {
+	Limit int `json:"limit,omitempty"` // 0 means all
+}
+
+type sessionsResult struct {
+	Sessions []workspace.SessionSummary `json:"sessions"`
+}
+
+func sessions(ctx context.Context, g *Gateway, req sessionsRequest) (string, sessionsResult, error) {
+	if req.Limit < 0 {
+		return "", sessionsResult{}, refuse("limit", "must be 1 or more")
 	}
-	m, err := asMap(metadata)
-	return answer(text, m), err
+	list, err := g.ws.Sessions(ctx, req.Limit)
+	return fmt.Sprintf("%d sessions", len(list)), sessionsResult{list}, err
 }
 
 type empty struct{}
 
-func version(ctx context.Context, g *Gateway, _ empty) (Answer, error) {
+func version(ctx context.Context, g *Gateway, _ empty) (string, client.Info, error) {
 	info, err := g.ws.Info(ctx)
-	return withMetadata(info.Version, info, err)
+	return info.Version, info, err
 }
 
-func healthCheck(ctx context.Context, g *Gateway, _ empty) (Answer, error) {
+type healthMetadata struct {
+	Health health `json:"health"`
+}
+
+type health struct {
+	Version string               `json:"version"`
+	Healthy bool                 `json:"healthy"`
+	Index   workspace.IndexState `json:"index"`
+}
+
+func healthCheck(ctx context.Context, g *Gateway, _ empty) (string, healthMetadata, error) {
 	info, err := g.ws.Info(ctx)
 	if err != nil {
-		return Answer{}, err
+		return "", healthMetadata{}, err
 	}
 	stats, err := g.ws.Stats(ctx)
-	health := map[string]any{"version": info.Version, "healthy": err == nil, "index": stats.Index}
 	text := "healthy"
 	if err != nil {
 		text = "not healthy: " + err.Error()
 	}
-	return answer(text, map[string]any{"health": health}), nil
+	return text, healthMetadata{health{info.Version, err == nil, stats.Index}}, nil
 }
 
-func status(ctx context.Context, g *Gateway, _ empty) (Answer, error) {
+type statusMetadata struct {
+	Status workspace.Stats `json:"status"`
+}
+
+func status(ctx context.Context, g *Gateway, _ empty) (string, statusMetadata, error) {
 	stats, err := g.ws.Stats(ctx)
-	if err != nil {
-		return Answer{}, err
-	}
-	return answer(fmt.Sprintf("%d turns, %d sessions, %d notes", stats.Turns, stats.Sessions, stats.Notes), map[string]any{"status": stats}), nil
+	return fmt.Sprintf("%d turns, %d sessions, %d notes", stats.Turns, stats.Sessions, stats.Notes), statusMetadata{stats}, err
 }
 
-func help(_ context.Context, g *Gateway, _ empty) (Answer, error) {
+type helpMetadata struct {
+	Count int       `json:"job_count"`
+	Jobs  []helpJob `json:"jobs"`
+}
+
+type helpJob struct {
+	Name        string `json:"name"`
+	Description string `json:"description"`
+	Tool        bool   `json:"tool"`               // a model may call it
+	Parameters  any    `json:"parameters"`         // JSON schema of the request
+	Metadata    any    `json:"metadata,omitempty"` // JSON schema of an answer's metadata
+}
+
+func help(_ context.Context, g *Gateway, _ empty) (string, helpMetadata, error) {
 	var lines []string
-	list := []map[string]any{}
+	m := helpMetadata{Count: len(g.jobs)}
 	for _, j := range g.jobs {
-		schema, err := j.Schema()
+		request, metadata, err := g.schemas(j)
 		if err != nil {
-			return Answer{}, err
+			return "", m, err
 		}
+		h := helpJob{Name: j.Name, Description: j.Description, Tool: g.isTool(j.Name), Parameters: request}
+		if metadata != nil {
+			h.Metadata = metadata
+		}
+		m.Jobs = append(m.Jobs, h)
 		lines = append(lines, fmt.Sprintf("`%s`: %s", j.Name, j.Description))
-		list = append(list, map[string]any{"name": j.Name, "description": j.Description, "tool": j.Tool, "parameters": schema})
 	}
-	return answer(strings.Join(lines, "\n"), map[string]any{"job_count": len(list), "jobs": list}), nil
+	return strings.Join(lines, "\n"), m, nil
 }

@@ -57,7 +57,7 @@ func search(ctx context.Context, g *Gateway, req searchRequest) (Answer, error) 
 		return Answer{}, err
 	}
 	res, err := g.ws.Search(ctx, workspace.SearchRequest{
-		Query: req.Query, Limit: req.Limit, MinScore: req.MinScore, Tags: req.Tags, From: req.StartDate, To: req.EndDate, Cwd: g.cwd,
+		Query: req.Query, Limit: req.Limit, MinScore: req.MinScore, Tags: req.Tags, From: req.StartDate, To: req.EndDate, Cwd: g.caller.Cwd,
 	})
 	if err != nil {
 		return Answer{}, err
@@ -228,11 +228,12 @@ func read(ctx context.Context, g *Gateway, req readRequest) (Answer, error) {
 	if req.StartLine > p.Lines {
 		return Answer{}, refuse("start_line", fmt.Sprintf("must be within the file, which has %d lines", p.Lines))
 	}
-	text := hooks.Defuse(p.Text)
+	text, metadata := hooks.Defuse(p.Text), map[string]any{"path": p.Path}
 	if p.Next > 0 {
 		text += fmt.Sprintf("\n\n[There is more: call read again with path %s and start_line %d.]", p.Path, p.Next)
+		metadata["next_line"] = p.Next
 	}
-	return answer(text, map[string]any{"path": p.Path}), nil
+	return answer(text, metadata), nil
 }
 
 // paths is one path or several.
@@ -346,20 +347,18 @@ type rememberRequest struct {
 
 const maxTitle = 200 // characters
 
-func remember(ctx context.Context, g *Gateway, req rememberRequest) (Answer, error) {
+func remember(ctx context.Context, g *Gateway, req rememberRequest) (string, client.Note, error) {
 	if utf8.RuneCountInString(req.Title) > maxTitle {
-		return Answer{}, refuse("title", fmt.Sprintf("must be at most %d characters", maxTitle))
+		return "", client.Note{}, refuse("title", fmt.Sprintf("must be at most %d characters", maxTitle))
 	}
-	note, err := g.ws.Remember(ctx, client.RememberRequest{Content: hooks.Clean(req.Content), Title: hooks.Clean(req.Title), Cwd: g.cwd})
-	if err != nil {
-		return Answer{}, err
-	}
+	_, note, err := memoryRemember(ctx, g, client.RememberRequest{
+		Content: req.Content, Title: req.Title, Cwd: g.caller.Cwd, Host: g.caller.Host,
+	})
 	text := "Remembered in reme://" + note.Path
 	if !note.Created {
 		text = "This was remembered already, in reme://" + note.Path
 	}
-	metadata, err := asMap(note)
-	return answer(text+". It lasts and every agent will find it.", metadata), err
+	return text + ". It lasts and every agent will find it.", note, err
 }
 
 // defuseAll makes of a value what JSON says of it, with no frame's tag in any

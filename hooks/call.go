@@ -23,6 +23,8 @@ const (
 	lockWait = time.Second
 	// deliverWait bounds a delivery on the agent's time.
 	deliverWait = 400 * time.Millisecond
+	// noteWait is what a recall that was given up may take to note that.
+	noteWait = 200 * time.Millisecond
 	// maxAsked bounds the prompt text that is used as a query, in bytes.
 	maxAsked = 4 << 10
 )
@@ -41,6 +43,9 @@ type call struct {
 // errRepeated ends the handling of an event that another registration of the
 // same hook has handled.
 var errRepeated = errors.New("handled already")
+
+// errUnmet keeps what was said from a service that nobody has asked yet what it is.
+var errUnmet = errors.New("the service is not known to speak our contract")
 
 // recoverPanic is deferred by every goroutine: a panic would end the process with
 // status 2, which blocks the agent.
@@ -81,6 +86,17 @@ func (c *call) handle() Outcome {
 	return Outcome{}
 }
 
+// bypass remembers that the user wants a session without memory, for those who
+// read the host's log of it later.
+func (c *call) bypass() {
+	if c.ev.Kind == SessionStart || c.ev.Kind == Prompt {
+		c.update(func(s *state.Session) error {
+			s.Bypassed = true
+			return nil
+		})
+	}
+}
+
 // guardPaths refuses a file tool the addresses that recalled memories carry,
 // and tells the model what opens them.
 func (c *call) guardPaths() Outcome {
@@ -103,7 +119,7 @@ func (c *call) sessionStart() Outcome {
 		if c.ev.ContextLost {
 			s.Forget(c.ev.TurnLost)
 		}
-		if c.ev.TurnLost && s.Running {
+		if c.ev.TurnLost && s.Running && WorthRecalling(s.Asked) {
 			asked = s.Asked
 		}
 		shown = s.Shown
@@ -123,10 +139,25 @@ func (c *call) prompt() Outcome {
 	if text == "" || c.host.machineMade(c.ev.Prompt) {
 		return Outcome{}
 	}
+	asked := strings.ToValidUTF8(text[:min(len(text), maxAsked)], "")
+	query := ""
+	if WorthRecalling(text) {
+		query = asked
+	}
 	var recalled <-chan client.RecallResult
 	err := c.update(func(s *state.Session) error {
+		if c.host.Transient && s.Prompts > 0 && s.Turn == c.ev.Turn && s.Asked == asked {
+			s.Running = true
+			if query != "" {
+				recalled = c.recall(query, false, nil)
+			}
+			return nil
+		}
 		if s.Repeated(c.fingerprint, c.Now()) {
 			return errRepeated
+		}
+		if c.ev.ContextLost && len(s.Shown) > 0 {
+			s.Forget(true)
 		}
 		idle := c.takeLog(s)
 		turn := c.ev.Turn
@@ -143,11 +174,7 @@ func (c *call) prompt() Outcome {
 			return nil
 		}
 		s.Prompts = max(s.Prompts, c.spooled(turn, client.User)) + 1
-		query := ""
-		if WorthRecalling(text) {
-			query = strings.ToValidUTF8(text[:min(len(text), maxAsked)], "")
-			s.Asked = query
-		}
+		s.Asked = asked
 		introduce := c.Config.ProjectContext && !s.Introduced
 		s.Introduced = s.Introduced || introduce
 		if query != "" || introduce {
@@ -166,6 +193,7 @@ func (c *call) prompt() Outcome {
 	if errors.Is(err, errRepeated) {
 		return Outcome{}
 	}
+	defer c.pokeIfPending()
 	return c.show(recalled)
 }
 
@@ -175,7 +203,7 @@ func (c *call) prompt() Outcome {
 // none in time.
 func (c *call) recall(query string, introduce bool, shown []string) <-chan client.RecallResult {
 	answer := make(chan client.RecallResult, 1)
-	if !c.Config.Recall {
+	if !c.Config.Recall || !c.Link.Load().Recalls(c.Now()) {
 		close(answer)
 		return answer
 	}
@@ -202,6 +230,9 @@ func (c *call) recall(query string, introduce bool, shown []string) <-chan clien
 			err = introduction(ctx, svc, req, &res)
 		}
 		took := c.Now().Sub(start).Milliseconds()
+		if err := c.Link.Recalled(err, c.Now()); err != nil {
+			c.log.Error("link", "err", err)
+		}
 		if err != nil {
 			c.log.Error("recall", "err", err, "ms", took)
 			return
@@ -238,17 +269,19 @@ func (c *call) show(recalled <-chan client.RecallResult) Outcome {
 	var res client.RecallResult
 	select {
 	case res = <-recalled:
-	case <-time.After(c.Config.RecallTimeout): // for a service that does not heed its context
+	case <-time.After(c.Config.RecallTimeout + noteWait): // for a service that does not heed its context
 		c.log.Error("recall", "err", "no answer in time")
 	}
 	text, ids := Frame(res, c.host.MaxContext, c.host.Size)
 	if text == "" {
 		return Outcome{}
 	}
-	c.update(func(s *state.Session) error {
-		s.Show(ids)
-		return nil
-	})
+	if !c.host.Transient {
+		c.update(func(s *state.Session) error {
+			s.Show(ids)
+			return nil
+		})
+	}
 	return Outcome{Context: text}
 }
 
@@ -422,50 +455,91 @@ func (c *call) keep(t spool.Turn) {
 	if len(t.Events) == 0 {
 		return
 	}
+	ctx, cancel := context.WithTimeout(c.ctx, deliverWait)
+	defer cancel()
 	svc, err := c.Service()
+	if err == nil && !c.Link.Load().Known() {
+		err = errUnmet
+	}
 	if err == nil {
-		_, err = svc.Append(c.ctx, client.AppendRequest{Session: t.Session, Cwd: t.Cwd, Events: t.Events})
+		_, err = svc.Append(ctx, client.AppendRequest{Session: t.Session, Cwd: t.Cwd, Events: t.Events})
 	}
 	if err != nil {
 		c.log.Error("turn lost: neither the spool nor the service took it", "err", err)
 	}
 }
 
+// undecided is a service whose refusals are not final: whether it is still what it
+// was when the deliverer last looked is not for a hook to find out.
+type undecided struct{ client.Service }
+
+// errUndecided is what undecided makes of a refusal.
+var errUndecided = errors.New("refused, for the deliverer to decide")
+
+func (u undecided) decide(err error) error {
+	if client.ClassOf(err) == client.Permanent {
+		return errUndecided
+	}
+	return err
+}
+
+func (u undecided) Append(ctx context.Context, req client.AppendRequest) (client.AppendResult, error) {
+	res, err := u.Service.Append(ctx, req)
+	return res, u.decide(err)
+}
+
+func (u undecided) Flush(ctx context.Context, req client.FlushRequest) (client.FlushResult, error) {
+	res, err := u.Service.Flush(ctx, req)
+	return res, u.decide(err)
+}
+
+func (u undecided) Remember(ctx context.Context, req client.RememberRequest) (client.Note, error) {
+	note, err := u.Service.Remember(ctx, req)
+	return note, u.decide(err)
+}
+
 // deliver hands over the session's turns if that is quick, and leaves the rest
 // to the detached deliverer.
 func (c *call) deliver() {
-	if c.Backoff.Load().Waiting(c.Now()) {
+	known := c.Link.Load()
+	if !known.Delivers(c.Now()) {
+		return
+	}
+	if !known.Known() {
+		c.Poke()
 		return
 	}
 	ctx, cancel := context.WithTimeout(c.ctx, deliverWait)
 	defer cancel()
 	svc, err := c.Service()
 	if err == nil {
-		err = c.Spool.Deliver(ctx, c.ev.Session.Key(), svc)
+		err = c.Spool.Deliver(ctx, c.ev.Session.Key(), undecided{svc})
 	}
-	if err != nil && ctx.Err() != nil {
+	if err != nil && ctx.Err() != nil || errors.Is(err, errUndecided) {
 		c.Poke()
 		return
 	}
 	if err != nil {
 		c.log.Error("deliver", "err", err, "class", client.ClassOf(err))
 	}
-	if err := c.Backoff.Record(err, c.Now()); err != nil {
-		c.log.Error("backoff", "err", err)
+	if err := c.Link.Delivered(err, c.Now()); err != nil {
+		c.log.Error("link", "err", err)
 	}
 	c.pokeIfPending()
 }
 
-// pokeIfPending starts the deliverer when other sessions have turns to deliver.
+// pokeIfPending starts the deliverer when other sessions have turns to deliver,
+// the service should be asked what it is, or there is something else to do.
 func (c *call) pokeIfPending() {
-	if c.Backoff.Load().Waiting(c.Now()) {
+	known := c.Link.Load()
+	if !known.Delivers(c.Now()) {
 		return
 	}
 	neglected, err := c.Spool.Neglected(c.ev.Session.Key())
 	if err != nil {
 		c.log.Error("spool", "err", err)
 	}
-	if neglected {
+	if neglected || known.Due(c.Now()) || c.Due() {
 		c.Poke()
 	}
 }

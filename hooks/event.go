@@ -8,8 +8,6 @@
 package hooks
 
 import (
-	"time"
-
 	"github.com/agentscope-ai/reme-hook/client"
 )
 
@@ -48,7 +46,7 @@ type Event struct {
 
 	// Subagent marks what happens inside an agent that the main one started.
 	Subagent bool
-	// ContextLost (SessionStart, PreCompact, SessionEnd) tells that what was injected before the
+	// ContextLost (SessionStart, Prompt, PreCompact, SessionEnd) tells that what was injected before the
 	// running turn is gone, TurnLost that what was injected in it is gone as well.
 	ContextLost, TurnLost bool
 	// Paths (PreToolUse) are what a file tool is asked to open; empty for other
@@ -60,20 +58,6 @@ type Event struct {
 type Outcome struct {
 	Context string // text for the model
 	Deny    string // why the tool call must not happen
-}
-
-// LogTurn is a turn as a host's log has it.
-type LogTurn struct {
-	ID       client.TurnID
-	Messages []LogMessage // what the user and the main agent said, in order
-	Ended    bool
-}
-
-// LogMessage is a message of a LogTurn.
-type LogMessage struct {
-	Role client.Role
-	Text string
-	At   time.Time
 }
 
 // Adapter is everything the pipeline must know of a host.
@@ -90,14 +74,18 @@ type Adapter struct {
 	Encode func(Event, Outcome) []byte
 	// Sample makes a payload that Decode turns into e, for self-tests.
 	Sample func(e Event) []byte
-	// ReadLog reads a session's turns from the host's own log, for hosts whose
-	// payloads do not have them; nil for all others. It does not wait. It starts at
-	// the cursor that an earlier call returned ("" for the beginning) and returns
-	// the one to go on from: at the first turn that has not ended.
-	ReadLog func(e Event, cursor string) (turns []LogTurn, next string, err error)
+	// ReadLog reads the turns of an event's session from the host's own log, from a
+	// cursor on, for hosts whose payloads do not have them; nil for all others. It
+	// does not wait.
+	ReadLog func(e Event, cursor string) (LogPage, error)
+	// Logs are the host's sessions on disk.
+	Logs Logs
 	// MaxContext is the largest context the host passes on whole, in Size's unit.
 	MaxContext int
 	Size       func(string) int
+	// Transient tells that what is injected with a prompt goes to the model with
+	// that turn only. The host announces the prompt again for each attempt at it.
+	Transient bool
 	// Envelopes name the elements that the host wraps its own additions to a
 	// message in. They are no part of the conversation.
 	Envelopes []string

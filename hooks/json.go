@@ -46,7 +46,7 @@ func SampleJSON(e Event, turnID string) []byte {
 	case TurnEnd:
 		payload["hook_event_name"], payload["last_assistant_message"], payload["stop_hook_active"] = "Stop", e.Reply, false
 	}
-	return marshal(payload)
+	return JSONLine(payload)
 }
 
 // EncodeJSON answers with one JSON object:
@@ -68,11 +68,12 @@ func EncodeJSON(e Event, o Outcome) []byte {
 	default:
 		return nil
 	}
-	return marshal(map[string]any{"hookSpecificOutput": out})
+	return JSONLine(map[string]any{"hookSpecificOutput": out})
 }
 
-// marshal writes one line of JSON without escaping HTML.
-func marshal(v any) []byte {
+// JSONLine is v as one line of JSON in which < and > are as they are. It is nil
+// for what JSON has no form for.
+func JSONLine(v any) []byte {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)

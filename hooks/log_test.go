@@ -17,13 +17,13 @@ import (
 func newLogWorld(t *testing.T) (*world, *[]LogTurn) {
 	w := newWorld(t)
 	var log []LogTurn
-	w.host.ReadLog = func(_ Event, cursor string) ([]LogTurn, string, error) {
+	w.host.ReadLog = func(_ Event, cursor string) (LogPage, error) {
 		from, _ := strconv.Atoi(cursor)
 		next := from
 		for next < len(log) && log[next].Ended {
 			next++
 		}
-		return log[from:], fmt.Sprint(next), nil
+		return LogPage{Turns: log[from:], Next: fmt.Sprint(next)}, nil
 	}
 	return w, &log
 }
@@ -66,7 +66,7 @@ func TestLogIsAwaited(t *testing.T) {
 		*log = append(*log, logTurn("m1", false, "user question"))
 		looks := 0
 		read := w.host.ReadLog
-		w.host.ReadLog = func(e Event, cursor string) ([]LogTurn, string, error) {
+		w.host.ReadLog = func(e Event, cursor string) (LogPage, error) {
 			if looks++; looks == 30 {
 				*log = []LogTurn{logTurn("m1", true, "user question", "assistant answer")}
 			}
@@ -86,6 +86,12 @@ func TestLogIsAwaited(t *testing.T) {
 		w.hook("stop", "turn", "")
 		if took := time.Since(start); took != logWait {
 			t.Errorf("waited %v", took)
+		}
+		(*log)[1].Delegated = true
+		start = time.Now()
+		w.hook("stop", "turn", "")
+		if took := time.Since(start); took != delegatedWait {
+			t.Errorf("waited %v for a turn that is a subagent's", took)
 		}
 		(*log)[1] = logTurn("m2", true, "user another", "assistant done")
 		w.hook("stop", "turn", "")

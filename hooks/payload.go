@@ -23,8 +23,9 @@ type Payload map[string]json.RawMessage
 
 // ReadPayload reads one JSON object and does not wait for the end of the
 // stream. It returns the members that arrived whole together with the error
-// that ended the reading: a cut payload still names its session. It gives up
-// when nothing arrives for a second.
+// that ended the reading: a cut payload still names its session. The error is
+// [io.EOF] only if there was nothing to read. It gives up when nothing arrives for
+// a second.
 func ReadPayload(r io.Reader) (Payload, error) {
 	p := Payload{}
 	dec := json.NewDecoder(skipBOM(&patient{r: io.LimitReader(r, maxPayload), idle: stdinIdle}))
@@ -35,21 +36,30 @@ func ReadPayload(r io.Reader) (Payload, error) {
 	if tok != json.Delim('{') {
 		return p, errors.New("read payload: not a JSON object")
 	}
-	for dec.More() {
-		key, err := dec.Token()
-		if err != nil {
-			return p, fmt.Errorf("read payload: %w", err)
-		}
-		var v json.RawMessage
-		if err := dec.Decode(&v); err != nil {
-			return p, fmt.Errorf("read payload: %w", err)
-		}
-		p[key.(string)] = v
+	if err = p.readMembers(dec); err == io.EOF {
+		err = io.ErrUnexpectedEOF
 	}
-	if _, err := dec.Token(); err != nil {
+	if err != nil {
 		return p, fmt.Errorf("read payload: %w", err)
 	}
 	return p, nil
+}
+
+// readMembers reads what is in an object, and its end.
+func (p Payload) readMembers(dec *json.Decoder) error {
+	for dec.More() {
+		key, err := dec.Token()
+		if err != nil {
+			return err
+		}
+		var v json.RawMessage
+		if err := dec.Decode(&v); err != nil {
+			return err
+		}
+		p[key.(string)] = v
+	}
+	_, err := dec.Token()
+	return err
 }
 
 func skipBOM(r io.Reader) io.Reader {

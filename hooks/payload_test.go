@@ -31,6 +31,8 @@ func TestReadPayload(t *testing.T) {
 		"invalid UTF-8":       {"{\"a\":\"x\xff\xfey\"}", map[string]string{"a": "x\uFFFD\uFFFDy"}, false},
 		"cut":                 {`{"a":"x","b":"y`, map[string]string{"a": "x", "b": ""}, true},
 		"cut between":         {`{"a":"x",`, map[string]string{"a": "x"}, true},
+		"cut behind a key":    {`{"a":`, nil, true},
+		"cut at once":         {`{`, nil, true},
 		"empty":               {"", nil, true},
 		"array":               {`[1]`, nil, true},
 		"null":                {"null", nil, true},
@@ -48,6 +50,9 @@ func TestReadPayload(t *testing.T) {
 			if got := p.String(key); got != want {
 				t.Errorf("%s: %s = %q, want %q", name, key, got, want)
 			}
+		}
+		if errors.Is(err, io.EOF) != (c.in == "") {
+			t.Errorf("%s: %v, as if there was nothing", name, err)
 		}
 		if c.want == nil && len(p) > 0 {
 			t.Errorf("%s: read %v", name, p)

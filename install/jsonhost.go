@@ -3,6 +3,7 @@ package install
 import (
 	"cmp"
 	"fmt"
+	"path/filepath"
 	"time"
 
 	"github.com/agentscope-ai/reme-hook/client"
@@ -101,6 +102,29 @@ func (h JSONHost) list(path string) (placed []Placed, ignored, err error) {
 	return placed, h.accepts(b), err
 }
 
+// Plugin is what a plugin in a folder does of what an install does, as plugins
+// of the Claude Code family are laid out. remove takes it out.
+func (h JSONHost) Plugin(env Env, o Options, dir, remove string) Plugin {
+	p := Plugin{Dir: dir, Remove: remove}
+	file := filepath.Join(dir, "hooks", "hooks.json")
+	placed, _ := h.Placed(file) // what the host cannot read, it does not run
+	for _, g := range placed {
+		c := h.configured(g, file)
+		c.Current = true
+		p.Hooks = append(p.Hooks, c)
+	}
+	p.Servers = env.PluginServers(o, h.Host, filepath.Join(dir, ".mcp.json"))
+	return p
+}
+
+// configured is a handler of ours in a file.
+func (h JSONHost) configured(p Placed, file string) Configured {
+	return Configured{
+		Event: EventOf(p.Handler.Command, h.Host), Command: p.Handler.Command, Shell: h.Shell,
+		File: file, Timeout: time.Duration(p.Handler.Timeout) * time.Second,
+	}
+}
+
 // Report tells what the files hold of ours. The first file is the one that an
 // install edits.
 func (h JSONHost) Report(program string, files ...string) Report {
@@ -115,10 +139,7 @@ func (h JSONHost) Report(program string, files ...string) Report {
 			r.Problems = append(r.Problems, Problem{What: path + ": " + err.Error(), Do: "repair the file", Off: true})
 		}
 		for _, p := range placed {
-			c := Configured{
-				Event: EventOf(p.Handler.Command, h.Host), Command: p.Handler.Command, Shell: h.Shell,
-				File: path, Timeout: time.Duration(p.Handler.Timeout) * time.Second,
-			}
+			c := h.configured(p, path)
 			for _, g := range groups {
 				c.Current = c.Current || g == p.Group
 			}

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 
+	"github.com/agentscope-ai/reme-hook/client"
 	"github.com/tailscale/hujson"
 )
 
@@ -23,23 +25,38 @@ func (s Server) File(path string) File {
 	}
 }
 
-// JSONServer is our server in the JSON file at path, nothing if it is not there.
-func JSONServer(path string) Server {
+// JSONServers is the server of our name in the JSON file at path, nothing if it
+// is not there.
+func (e Env) JSONServers(o Options, host client.Host, path string) []Registered {
 	b, err := read(path)
 	if err != nil {
-		return Server{}
+		return nil
 	}
 	text, _ := bytes.CutPrefix(b, bom)
-	if d, err := parseObject(text); err == nil {
-		if p, err := d.server(); err == nil && p.have.Ours() {
-			return p.have
-		}
+	d, err := parseObject(text)
+	if err != nil {
+		return nil
 	}
-	return Server{}
+	p, err := d.server()
+	if err != nil || p.index < 0 {
+		return nil
+	}
+	return []Registered{e.Registered(o, host, p.have, path, p.off)}
+}
+
+// PluginServers is our server in the JSON file of a plugin, which is as the
+// plugin wants it.
+func (e Env) PluginServers(o Options, host client.Host, path string) []Registered {
+	found := e.JSONServers(o, host, path)
+	if len(found) == 0 || !found[0].Ours() {
+		return nil
+	}
+	found[0].Current = true
+	return found
 }
 
 // UpsertServer makes s the server of our name in src. What is there of ours
-// keeps all but its command, everything else keeps its bytes. nil, nothing and
+// keeps all but its command and arguments, everything else keeps its bytes. nil, nothing and
 // null count as {}.
 func UpsertServer(src []byte, s Server) ([]byte, error) {
 	if err := s.Valid(); err != nil {
@@ -63,11 +80,18 @@ func UpsertServer(src []byte, s Server) ([]byte, error) {
 		text = d.insert(*p.servers, ServerName, s)
 	case !p.have.Ours():
 		return nil, ErrForeignServer
-	case p.have.Command == s.Command:
+	case p.have.Equal(s):
 		return src, nil
 	default:
 		o := p.servers.Value.(*hujson.Object).Members[p.index].Value.Value.(*hujson.Object)
-		text = d.replace(o.Members[index(o, "command")].Value, s.Command)
+		var edits []edit
+		if p.have.Command != s.Command {
+			edits = append(edits, d.replacing(o.Members[index(o, "command")].Value, s.Command))
+		}
+		if !slices.Equal(p.have.Args, s.Args) {
+			edits = append(edits, d.replacing(o.Members[index(o, "args")].Value, s.Args))
+		}
+		text = splice(d.text, edits...)
 	}
 	return withBOM(text, marked), nil
 }
@@ -114,6 +138,7 @@ type placedServer struct {
 	servers *hujson.Value // the object that lists servers, nil if there is none
 	index   int           // of the server's member in it, -1 if it is not there
 	have    Server        // as far as it can be read
+	off     bool          // the user has switched it off
 }
 
 // server finds the server of our name.
@@ -135,10 +160,12 @@ func (d *document) server() (placedServer, error) {
 	}
 	entry := servers.Members[p.index].Value
 	std, err := hujson.Standardize(bytes.Clone(d.text[entry.StartOffset:entry.EndOffset]))
-	if o, ok := entry.Value.(*hujson.Object); err == nil && ok && doubled(o) == "" && index(o, "command") >= 0 {
+	if o, ok := entry.Value.(*hujson.Object); err == nil && ok && doubled(o) == "" && index(o, "command") >= 0 && index(o, "args") >= 0 {
 		if json.Unmarshal(std, &p.have) != nil {
 			p.have = Server{}
 		}
+		var more struct{ Enabled any }
+		p.off = json.Unmarshal(std, &more) == nil && more.Enabled == false
 	}
 	return p, nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -146,6 +147,21 @@ func TestServerLayout(t *testing.T) {
 	}
 }
 
+// TestServerArguments: a server of ours that has other arguments gets those of an install.
+func TestServerArguments(t *testing.T) {
+	want := Server{Command: program, Args: []string{"mcp", "--host", "kimi"}}
+	for src, out := range map[string]string{
+		`{"mcpServers": {"reme": {"command": "CMD", "args": ["mcp"], "env": {}}}}`:                                                                                               `{"mcpServers": {"reme": {"command": "CMD", "args": ["mcp","--host","kimi"], "env": {}}}}`,
+		"{\n  \"mcpServers\": {\n    \"reme\": {\n      \"args\": [\n        \"mcp\",\n        \"-v\" // loud\n      ],\n      \"command\": \"/old/reme-hook\"\n    }\n  }\n}\n": "{\n  \"mcpServers\": {\n    \"reme\": {\n      \"args\": [\"mcp\",\"--host\",\"kimi\"],\n      \"command\": \"CMD\"\n    }\n  }\n}\n",
+	} {
+		fill := strings.NewReplacer("CMD", program)
+		got, err := UpsertServer([]byte(fill.Replace(src)), want)
+		if err != nil || string(got) != fill.Replace(out) {
+			t.Errorf("%v\n got %s\nwant %s", err, got, fill.Replace(out))
+		}
+	}
+}
+
 func TestServerRefused(t *testing.T) {
 	cases := map[string]string{
 		"servers a list":  `{"mcpServers": []}`,
@@ -206,35 +222,38 @@ func TestServerAfterEdits(t *testing.T) {
 
 func TestServerOfOptions(t *testing.T) {
 	env, dir := testEnv(t)
-	s := env.Server(Options{})
-	if err := s.Valid(); err != nil || s.Command != env.BinaryPath() || !s.Ours() {
+	s := env.Server(Options{}, testHost.Host)
+	if err := s.Valid(); err != nil || s.Command != env.BinaryPath() || !s.Ours() || !slices.Equal(s.Args, []string{"mcp", "--host", string(testHost.Host)}) {
 		t.Errorf("%+v, %v", s, err)
 	}
 	for _, path := range []string{"/usr/bin/memory", "/\xff/reme-hook"} {
-		if out, err := UpsertServer(nil, env.Server(Options{Command: path})); err == nil {
+		if out, err := UpsertServer(nil, env.Server(Options{Command: path}, testHost.Host)); err == nil {
 			t.Errorf("%q passed: %s", path, out)
 		}
 	}
 	path := filepath.Join(dir, "mcp.json")
-	if p := JSONServer(path).Stale(env, Options{}, testHost.Host, path); p != nil {
-		t.Errorf("no file: %+v", p)
+	if got := env.JSONServers(Options{}, testHost.Host, path); got != nil {
+		t.Errorf("no file: %+v", got)
 	}
-	for text, problems := range map[string]int{
-		`{"mcpServers": {"reme": {"command": "/old/reme-hook", "args": ["mcp"]}}}`: 1,
-		`{"mcpServers": {"reme": {"command": "/old/other", "args": ["mcp"]}}}`:     0,
-		"{": 0,
-	} {
-		write(t, path, []byte(text))
-		if p := JSONServer(path).Stale(env, Options{}, testHost.Host, path); len(p) != problems {
-			t.Errorf("%s: %+v", text, p)
-		}
-	}
-	out, err := UpsertServer(nil, s)
+	installed, err := UpsertServer(nil, s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	write(t, path, out)
-	if p := JSONServer(path).Stale(env, Options{}, testHost.Host, path); p != nil {
-		t.Errorf("just installed: %+v", p)
+	for text, want := range map[string][]Registered{
+		string(installed): {{s, path, false, true}},
+		strings.Replace(string(installed), `"command"`, `"enabled": false, "command"`, 1):     {{s, path, true, true}},
+		`{"mcpServers": {"reme": {"command": "/old/reme-hook", "args": ["mcp"]}}}`:            {{Server{"/old/reme-hook", []string{"mcp"}}, path, false, false}},
+		`{"mcpServers": {"reme": {"url": "http://127.0.0.1:2333/mcp"}, "other": {}}, "z": 1}`: {{Server{}, path, false, false}},
+		`{"mcpServers": {"other": {"command": "reme-hook", "args": ["mcp"]}}}`:                nil,
+		"{": nil,
+	} {
+		write(t, path, []byte(text))
+		if got := env.JSONServers(Options{}, testHost.Host, path); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %+v, want %+v", text, got, want)
+		}
+		plugin := env.PluginServers(Options{}, testHost.Host, path)
+		if ours := len(want) > 0 && want[0].Ours(); len(plugin) > 0 != ours || ours && !plugin[0].Current {
+			t.Errorf("%s, in a plugin: %+v", text, plugin)
+		}
 	}
 }

@@ -155,6 +155,9 @@ func newPlan(t Target, env Env, o Options) (*plan, []File, error) {
 }
 
 func planInstall(t Target, env Env, o Options) (*plan, error) {
+	if _, ok := t.(ShellHooker); o.ShellHooks && !ok {
+		return nil, fmt.Errorf("%s is always connected in the same way; leave out --shell-hooks", t.Title())
+	}
 	p, files, err := newPlan(t, env, o)
 	if err != nil {
 		return nil, err
@@ -165,6 +168,9 @@ func planInstall(t Target, env Env, o Options) (*plan, error) {
 			return nil, err
 		}
 		updated, err := f.Upsert(old)
+		if errors.Is(err, ErrForeignServer) && o.Hooks() {
+			updated, err = old, nil
+		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w; nothing was changed", f.Path, err)
 		}
@@ -174,7 +180,7 @@ func planInstall(t Target, env Env, o Options) (*plan, error) {
 }
 
 func planUninstall(t Target, env Env, o Options) (*plan, error) {
-	o.MCP = true // whoever registered the server
+	o.Part = "" // whatever was installed
 	p, files, err := newPlan(t, env, o)
 	if err != nil {
 		return nil, err

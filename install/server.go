@@ -3,6 +3,7 @@ package install
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/agentscope-ai/reme-hook/client"
@@ -18,11 +19,15 @@ type Server struct {
 	Args    []string `json:"args" toml:"args"`
 }
 
-// ErrForeignServer is for a server of another's that has our server's name.
-var ErrForeignServer = errors.New("there is another MCP server named " + ServerName + "; rename it, or leave out --mcp")
+// ErrForeignServer is for a server of another's that has our server's name. An
+// install of hooks leaves it alone and goes on.
+var ErrForeignServer = errors.New("there is another MCP server named " + ServerName + "; rename it and run the command again")
 
-// Server is how a host starts our MCP server.
-func (e Env) Server(o Options) Server { return Server{e.CommandPath(o), []string{"mcp"}} }
+// Server is how a host starts our MCP server. What its tools write down says
+// which host it was.
+func (e Env) Server(o Options, host client.Host) Server {
+	return Server{e.CommandPath(o), []string{"mcp", "--host", string(host)}}
+}
 
 // Valid is an error for a server that cannot be written down, or that nobody
 // would find again.
@@ -38,14 +43,19 @@ func (s Server) Ours() bool {
 	return len(s.Args) > 0 && s.Args[0] == "mcp" && ourProgram().MatchString(s.Command)
 }
 
-// Stale is what is wrong with our server as a file has it: nothing if it is the
-// one that o asks for, or is not there.
-func (s Server) Stale(env Env, o Options, host client.Host, file string) []Problem {
-	if !s.Ours() || s.Command == env.CommandPath(o) {
-		return nil
-	}
-	return []Problem{{
-		What: fmt.Sprintf("the MCP server in %s is another program, %s", file, s.Command),
-		Do:   "reme-hook install " + string(host) + " --mcp",
-	}}
+// Equal tells whether two servers are started alike.
+func (s Server) Equal(t Server) bool { return s.Command == t.Command && slices.Equal(s.Args, t.Args) }
+
+// Registered is a server of our name in a host's configuration. It is another's
+// if it is not [Server.Ours].
+type Registered struct {
+	Server
+	File    string
+	Off     bool // switched off by the user
+	Current bool // what an install would write now
+}
+
+// Registered is a server of our name as a file has it.
+func (e Env) Registered(o Options, host client.Host, s Server, file string, off bool) Registered {
+	return Registered{s, file, off, s.Equal(e.Server(o, host))}
 }

@@ -128,9 +128,14 @@ func (d *document) remove(container hujson.Value, i int) []byte {
 
 // replace puts v in the place of a value.
 func (d *document) replace(old hujson.Value, v any) []byte {
+	return splice(d.text, d.replacing(old, v))
+}
+
+// replacing is the edit that does.
+func (d *document) replacing(old hujson.Value, v any) edit {
 	indent := d.indentAt(old.StartOffset)
 	flat := d.lineStart(old.StartOffset)+len(indent) != old.StartOffset
-	return splice(d.text, edit{old.StartOffset, old.EndOffset, d.render("", v, indent, flat)})
+	return edit{old.StartOffset, old.EndOffset, d.render("", v, indent, flat)}
 }
 
 // edit replaces the bytes from start to end.

@@ -21,7 +21,7 @@ import (
 // goes on. Only one process delivers a session at a time; the others wait until
 // ctx ends.
 func (s Spool) Deliver(ctx context.Context, key client.SessionKey, svc client.Service) error {
-	unlock, err := durable.Stripes(filepath.Join(s.Dir, "lock", "deliver")).Lock(ctx, string(key))
+	unlock, err := s.lockDelivery(ctx, key)
 	if err != nil {
 		return err
 	}
@@ -44,15 +44,25 @@ func (s Spool) Deliver(ctx context.Context, key client.SessionKey, svc client.Se
 	}
 }
 
-// maxBatch bounds what is sent at once, in records.
-const maxBatch = 64
+func (s Spool) lockDelivery(ctx context.Context, key client.SessionKey) (unlock func(), err error) {
+	return durable.Stripes(filepath.Join(s.Dir, "lock", "deliver")).Lock(ctx, string(key))
+}
+
+// What is sent at once, at most; a single record may have more bytes.
+const (
+	maxBatch      = 64 // records
+	maxBatchBytes = 4 << 20
+)
 
 // batch takes from the beginning of records what can be sent at once: messages
 // from one folder. Notes and what cannot be read go alone.
 func batch(records []record) []record {
 	alone := func(r record) bool { return r.err != nil || r.Note != nil }
-	n := 1
+	n, bytes := 1, records[0].size()
 	for n < min(len(records), maxBatch) && !alone(records[0]) && !alone(records[n]) && records[n].Cwd == records[0].Cwd {
+		if bytes += records[n].size(); bytes > maxBatchBytes {
+			break
+		}
 		n++
 	}
 	return records[:n]
@@ -283,27 +293,4 @@ func (s Spool) keys(quarantined bool) ([]client.SessionKey, error) {
 		}
 	}
 	return out, nil
-}
-
-// Release puts the quarantined records of a session back to the end of its
-// pending ones, those excepted that cannot be read.
-func (s Spool) Release(key client.SessionKey) error {
-	dir := s.quarantine(key)
-	records, err := load(dir)
-	if err != nil {
-		return err
-	}
-	for _, r := range records {
-		if r.err != nil {
-			continue
-		}
-		r.Reason = ""
-		if err := s.Put(r.Turn); err != nil {
-			return err
-		}
-		if err := os.Remove(filepath.Join(dir, r.name)); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -1,8 +1,9 @@
 // Package spool keeps every turn on disk until a service has confirmed it.
 //
 // It promises that what Put has accepted survives a crash and a power cut, that
-// the messages of one session are delivered in the order in which they were put,
-// and that a record leaves only when the service's answer names each of its
+// the messages of one session are delivered in the order in which they were put
+// (a turn that ends after the next one has begun goes before that one), and that
+// a record leaves only when the service's answer names each of its
 // events. It never deletes anything else: what a service refuses for good is
 // moved to quarantine with the reason.
 //
@@ -82,13 +83,15 @@ func (s Spool) quarantine(key client.SessionKey) string {
 // Put makes a record durable. Version and UpdatedAt are filled in.
 func (s Spool) Put(t Turn) error {
 	dir := s.pending(t.Key())
-	names, err := names(dir)
-	if err != nil {
-		return err
-	}
 	number := 1
-	if len(names) > 0 {
-		number = numberOf(names[len(names)-1]) + 1
+	for _, dir := range []string{dir, s.quarantine(t.Key())} { // what was refused comes before, if it is released
+		names, err := names(dir)
+		if err != nil {
+			return err
+		}
+		if len(names) > 0 {
+			number = max(number, numberOf(names[len(names)-1])+1)
+		}
 	}
 	t.UpdatedAt = s.Now()
 	return write(filepath.Join(dir, newName(number)), t)
@@ -167,6 +170,15 @@ type record struct {
 	err  error
 }
 
+// size is the length of the record's messages, in bytes.
+func (r record) size() int {
+	n := 0
+	for _, e := range r.Events {
+		n += len(e.Content)
+	}
+	return n
+}
+
 // load reads the pending records of a session, oldest first.
 func (s Spool) load(key client.SessionKey) ([]record, error) { return load(s.pending(key)) }
 
@@ -196,7 +208,16 @@ func (s Spool) due(records []record) []record {
 			limit = provisionalFor
 		}
 		over := slices.ContainsFunc(records[i+1:], func(later record) bool {
-			return !later.Provisional && (!later.Open || later.Turn.Turn != r.Turn.Turn)
+			switch id := later.Turn.Turn; {
+			case later.Provisional:
+				return false
+			case id == r.Turn.Turn:
+				return !later.Open
+			default:
+				// The end of a turn that had begun before says nothing of this one: a host may
+				// tell it late.
+				return id == "" || !slices.ContainsFunc(records[:i], func(earlier record) bool { return earlier.Turn.Turn == id })
+			}
 		})
 		if r.err != nil || !r.Open || over && !r.Provisional || age < 0 || age >= limit {
 			out = append(out, r)
@@ -225,7 +246,7 @@ func write(path string, t Turn) error {
 		return err
 	}
 	crash.Point("put.begin")
-	for {
+	for attempt := 1; ; attempt++ {
 		dir := filepath.Dir(path)
 		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 			if err := durable.MkdirAll(dir); err != nil {
@@ -236,8 +257,8 @@ func write(path string, t Turn) error {
 			}
 		}
 		err := durable.WriteFile(path, append(data, '\n'))
-		if _, gone := os.Stat(dir); err != nil && errors.Is(gone, fs.ErrNotExist) {
-			continue // a deliverer has just removed the empty folder
+		if _, gone := os.Stat(dir); err != nil && (errors.Is(gone, fs.ErrNotExist) || attempt < 3) {
+			continue // a deliverer has just removed the empty folder, or, by another clock, the temporary file
 		}
 		crash.Point("put.written")
 		return err

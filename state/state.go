@@ -36,12 +36,13 @@ const maxShown = 500
 type Session struct {
 	Version int `json:"version"`
 	client.Session
-	Turn       client.TurnID `json:"turn_id,omitempty"` // the last one seen
-	Running    bool          `json:"running,omitempty"` // that turn has not ended
-	Private    bool          `json:"private,omitempty"` // the user wants nothing of Turn kept
-	Ordinal    int           `json:"ordinal,omitempty"` // turns numbered by us, where the host has no ids
-	Prompts    int           `json:"prompts,omitempty"` // user messages of Turn
-	Replies    int           `json:"replies,omitempty"` // assistant messages of Turn
+	Turn       client.TurnID `json:"turn_id,omitempty"`  // the last one seen
+	Running    bool          `json:"running,omitempty"`  // that turn has not ended
+	Bypassed   bool          `json:"bypassed,omitempty"` // the user held it, or turns of it, without memory
+	Private    bool          `json:"private,omitempty"`  // the user wants nothing of Turn kept
+	Ordinal    int           `json:"ordinal,omitempty"`  // turns numbered by us, where the host has no ids
+	Prompts    int           `json:"prompts,omitempty"`  // user messages of Turn
+	Replies    int           `json:"replies,omitempty"`  // assistant messages of Turn
 	LastReply  string        `json:"last_reply,omitempty"`
 	Cursor     string        `json:"cursor,omitempty"`       // up to where the host's log was read
 	Introduced bool          `json:"introduced,omitempty"`   // its context has what was last said in the project

@@ -118,8 +118,11 @@ func (w *Workspace) indexDialog(t *tx, f *os.File, r *record, room *int64) (done
 	if !done {
 		r.mtime = 0
 	}
+	if r.key == r.session.RemoteID() {
+		r.kind, r.key = mirror, string(r.session.Key())
+	}
 	if len(b.order) > 0 && r.isOurs() {
-		if err := t.enqueue(r.key, r.path); err != nil {
+		if err := t.enqueue(r.key, r.path, false); err != nil {
 			return false, err
 		}
 	}

@@ -3,6 +3,8 @@ package workspace
 import (
 	"strings"
 	"unicode"
+
+	"github.com/agentscope-ai/reme-hook/internal/harmless"
 )
 
 // parseFrontMatter reads the scalar keys of a note's front matter, as ReMe and
@@ -64,7 +66,7 @@ func unquoteYAML(v string) string {
 // yamlScalar renders a value on one line so that any YAML reader gets the same
 // string back.
 func yamlScalar(v string) string {
-	v = oneLine(v)
+	v = harmless.Line(v)
 	plain := v != ""
 	for i, r := range v {
 		switch {
@@ -84,13 +86,10 @@ func yamlScalar(v string) string {
 	return "'" + strings.ReplaceAll(v, "'", "''") + "'"
 }
 
-// oneLine makes clean text of one line.
-func oneLine(s string) string { return strings.Join(strings.Fields(clean(s)), " ") }
-
 // firstWords is the start of a text on one line, at most n characters, cut
 // between words.
 func firstWords(s string, n int) string {
-	s = oneLine(cutBytes(s, 8*n))
+	s = harmless.Line(cutBytes(s, 8*n))
 	if countChars(s) <= n {
 		return s
 	}

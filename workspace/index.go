@@ -18,7 +18,7 @@ import (
 
 // schemaVersion is raised when the schema or the segmentation changes; an index
 // of another version is built again.
-const schemaVersion = 2
+const schemaVersion = 3
 
 // The index. A doc is what recall can return: a turn, or a stretch of a note.
 // Its terms are a set without positions (detail=none) and its text is not kept
@@ -43,7 +43,7 @@ CREATE TABLE docs(
 	id INTEGER PRIMARY KEY, file INTEGER NOT NULL, turn TEXT NOT NULL, spans TEXT NOT NULL,
 	at INTEGER NOT NULL, cwd TEXT NOT NULL, UNIQUE(file, turn));
 CREATE TABLE words(word TEXT PRIMARY KEY) WITHOUT ROWID;
-CREATE TABLE queue(key TEXT PRIMARY KEY, path TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE queue(key TEXT PRIMARY KEY, path TEXT NOT NULL, ended INTEGER NOT NULL, failures INTEGER NOT NULL, due INTEGER NOT NULL) WITHOUT ROWID;
 CREATE VIRTUAL TABLE terms USING fts5(text, content='', contentless_delete=1, detail=none,
 	tokenize="ascii tokenchars '_-./\:@'''");
 `

@@ -108,7 +108,7 @@ func (w *Workspace) within(h *hit, req SearchRequest) bool {
 	if len(req.Tags) == 0 {
 		return true
 	}
-	if h.kind == dialog {
+	if h.kind.isDialog() {
 		return false
 	}
 	text, err := w.readNote(h.path)

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/agentscope-ai/reme-hook/internal/harmless"
 )
 
 // DailyNote is a note of a day: its path and the keys of its front matter.
@@ -68,12 +70,12 @@ func noteKeys(text string) map[string]any {
 	var m map[string]any
 	if yaml.Unmarshal([]byte(strings.TrimSuffix(strings.TrimSpace(head), "---")), &m) == nil {
 		for k, v := range m {
-			keys[oneLine(k)] = plain(v)
+			keys[harmless.Line(k)] = plain(v)
 		}
 		return keys
 	}
 	for k, v := range lines {
-		keys[oneLine(k)] = oneLine(v)
+		keys[harmless.Line(k)] = harmless.Line(v)
 	}
 	return keys
 }
@@ -96,5 +98,5 @@ func plain(v any) any {
 		}
 		return list
 	}
-	return oneLine(fmt.Sprint(v))
+	return harmless.Line(fmt.Sprint(v))
 }

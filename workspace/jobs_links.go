@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/agentscope-ai/reme-hook/internal/harmless"
 )
 
 // Links is the graph of the wiki links between the files of a workspace. That a
@@ -185,7 +187,7 @@ func (l *Links) refresh(ctx context.Context) error {
 			}
 			if text, err := l.w.readNote(path); err == nil {
 				keys, _ := parseFrontMatter(text)
-				notes[path] = &linkedNote{f, oneLine(keys["name"]), oneLine(keys["description"]), wikiLinks(path, text)}
+				notes[path] = &linkedNote{f, harmless.Line(keys["name"]), harmless.Line(keys["description"]), wikiLinks(path, text)}
 			}
 			return ctx.Err()
 		})
@@ -216,8 +218,8 @@ func wikiLinks(source, text string) []Edge {
 		}
 		target, _, _ := strings.Cut(text[:i], "|")
 		target, anchor, _ := strings.Cut(target, "#")
-		e := Edge{Source: source, Target: oneLine(target)}
-		if anchor = oneLine(anchor); anchor != "" {
+		e := Edge{Source: source, Target: harmless.Line(target)}
+		if anchor = harmless.Line(anchor); anchor != "" {
 			e.Anchor = &anchor
 		}
 		if e.Target != "" && !slices.ContainsFunc(links, func(o Edge) bool { return o.Target == e.Target && anchorOf(o) == anchor }) {

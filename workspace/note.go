@@ -19,6 +19,7 @@ import (
 	"github.com/agentscope-ai/reme-hook/client"
 	"github.com/agentscope-ai/reme-hook/internal/crash"
 	"github.com/agentscope-ai/reme-hook/internal/durable"
+	"github.com/agentscope-ai/reme-hook/internal/harmless"
 )
 
 const (
@@ -129,7 +130,7 @@ func joinSentences(have, text string, n int) string {
 	if left < 40 && have != "" {
 		return have
 	}
-	text = clean(cutBytes(strings.TrimSpace(text), 8*n))
+	text = harmless.Text(cutBytes(strings.TrimSpace(text), 8*n))
 	var b strings.Builder
 	for _, s := range splitSentences(text) {
 		if left -= countChars(s); left < 0 {
@@ -137,7 +138,7 @@ func joinSentences(have, text string, n int) string {
 		}
 		b.WriteString(s)
 	}
-	out := oneLine(b.String())
+	out := harmless.Line(b.String())
 	if out == "" {
 		out = firstWords(text, n)
 	}
@@ -156,7 +157,7 @@ func addNew(have, more []string) []string {
 // namedIn finds what a text names in backticks or as a path, and the lines of
 // its shell blocks.
 func namedIn(text string) (files, commands []string) {
-	text = cutBytes(clean(text), maxIndexed)
+	text = cutBytes(harmless.Text(text), maxIndexed)
 	shell, fenced := false, false
 	for line := range strings.SplitSeq(text, "\n") {
 		line = strings.TrimSpace(line)
@@ -408,7 +409,7 @@ func (w *Workspace) listNote(date, notePath, name, description string) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	text := withListed(string(old), date, fmt.Sprintf("- [[%s]]", notePath), fmt.Sprintf(" name: %s description: %s", name, oneLine(description)))
+	text := withListed(string(old), date, fmt.Sprintf("- [[%s]]", notePath), fmt.Sprintf(" name: %s description: %s", name, harmless.Line(description)))
 	if text == string(old) {
 		return nil
 	}

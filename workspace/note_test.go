@@ -189,7 +189,7 @@ func TestFlushQueues(t *testing.T) {
 	}
 	w.Close()
 	w = openAt(t, dir, noon)
-	if err := w.Drain(context.Background()); err != nil {
+	if err := w.Drain(context.Background(), Settled); err != nil {
 		t.Fatal(err)
 	}
 	wantListed(t, w, "2026-11-30", 1)
@@ -202,7 +202,7 @@ func TestFlushQueues(t *testing.T) {
 	os.RemoveAll(filepath.Join(dir, "metadata"))
 	before := notes(t, w, "2026-11-30")
 	w = openAt(t, dir, noon.Add(time.Hour))
-	if err := w.Drain(context.Background()); err != nil {
+	if err := w.Drain(context.Background(), Settled); err != nil {
 		t.Fatal(err)
 	}
 	wantListed(t, w, "2026-11-30", 2)
@@ -216,7 +216,7 @@ func TestFlushQueues(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if err := w.Drain(ctx); !errors.Is(err, context.Canceled) {
+	if err := w.Drain(ctx, Settled); !errors.Is(err, context.Canceled) {
 		t.Errorf("drain without time: %v", err)
 	}
 }

@@ -204,20 +204,25 @@ func (q *query) match(ctx context.Context, x *index) (map[int64]uint32, error) {
 
 // cover is the share of the query's weight that a doc with the terms of mask has.
 func (q *query) cover(mask uint32) float64 {
-	exact := false
-	for _, t := range q.terms {
-		exact = exact || t.exact && t.mask&mask != 0
-	}
-	share := min(1, q.weight(mask)/q.total)
-	if exact {
+	return q.share(func(t queryTerm) bool { return t.mask&mask != 0 })
+}
+
+// share is the cover of what has some of the terms.
+func (q *query) share(has func(queryTerm) bool) float64 {
+	share := min(1, q.sum(has)/q.total)
+	if slices.ContainsFunc(q.terms, func(t queryTerm) bool { return t.exact && has(t) }) {
 		share = max(share, exactFloor)
 	}
 	return share
 }
 
-func (q *query) weight(mask uint32) (sum float64) {
+func (q *query) weight(mask uint32) float64 {
+	return q.sum(func(t queryTerm) bool { return t.mask&mask != 0 })
+}
+
+func (q *query) sum(has func(queryTerm) bool) (sum float64) {
 	for _, t := range q.terms {
-		if t.mask&mask != 0 {
+		if has(t) {
 			sum += t.weight
 		}
 	}
@@ -227,6 +232,12 @@ func (q *query) weight(mask uint32) (sum float64) {
 // evidence tells how unlikely it is that a doc has the terms of mask by chance: 1
 // for a word that no other doc has.
 func (q *query) evidence(mask uint32) float64 { return q.weight(mask) / math.Log(1+q.docs) }
+
+// leastWeight is the weight that a doc must have: the less of the query it covers,
+// the more.
+func (q *query) leastWeight(evidence, cover float64) float64 {
+	return evidence * (2 - cover) * math.Log(1+q.docs)
+}
 
 // names lists the terms of a mask.
 func (q *query) names(mask uint32) []string {

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/agentscope-ai/reme-hook/client"
+	"github.com/agentscope-ai/reme-hook/internal/harmless"
 )
 
 // maxReadText bounds what Read returns, in bytes.
@@ -50,6 +51,9 @@ func (w *Workspace) ReadPage(ctx context.Context, name string, start, end, max i
 	name = path.Clean(name)
 	if !fs.ValidPath(name) || name == "." {
 		return refuse("must be a file of the workspace", nil)
+	}
+	if strings.HasPrefix(name, elsewhereDir) {
+		return w.readElsewhere(ctx, name, start, end, max)
 	}
 	if name == "metadata" || strings.HasPrefix(name, "metadata/") {
 		return refuse("has nothing to read", nil)
@@ -115,7 +119,7 @@ func (w *Workspace) ReadPage(ctx context.Context, name string, start, end, max i
 	if err = errors.Join(err, ctx.Err()); err != nil {
 		return Page{}, err
 	}
-	p.Text = strings.TrimRight(clean(strings.ToValidUTF8(b.String(), "\uFFFD")), "\n")
+	p.Text = strings.TrimRight(harmless.Text(strings.ToValidUTF8(b.String(), "\uFFFD")), "\n")
 	return p, nil
 }
 

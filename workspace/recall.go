@@ -55,8 +55,10 @@ func (r *recall) do(ctx context.Context) client.RecallResult {
 		find = r.latest
 	}
 	if r.req.Limit >= 0 && r.req.MaxChars >= 0 {
+		passages := r.askElsewhere(ctx)
 		// What was found before something broke is still an answer.
 		_ = r.w.read(ctx, true, func(x *index) error { return find(ctx, x) })
+		r.merge(<-passages)
 		r.answer(&res)
 	}
 	res.TookMS = time.Since(start).Milliseconds()
@@ -71,6 +73,7 @@ type recall struct {
 	hits []*hit // relevant and different, best first
 	more int    // relevant ones that were not read
 	all  []*hit // every hit that was looked at
+	told []*hit // the turns that are relevant, also those that are not wanted
 
 	floor    float64 // the least score of an answer
 	evidence float64 // the least evidence of an answer
@@ -159,7 +162,7 @@ func (r *recall) run(ctx context.Context, x *index) error {
 
 // find finds what is relevant to the query.
 func (r *recall) find(ctx context.Context, x *index) error {
-	r.hits, r.all, r.more = nil, nil, 0
+	r.hits, r.all, r.more, r.told = nil, nil, 0, nil
 	if len(r.q.asked) == 0 {
 		return nil
 	}
@@ -182,18 +185,24 @@ func (r *recall) find(ctx context.Context, x *index) error {
 		if err := r.describe(ctx, x, hits[:n]); err != nil {
 			return err
 		}
+		for _, h := range hits[:n] {
+			if h.kind == dialog && h.path != "" {
+				r.told = append(r.told, h)
+			}
+		}
 		kept = append(kept, slices.DeleteFunc(hits[:n:n], func(h *hit) bool { return !r.wanted(h) })...)
 		hits = hits[n:]
 	}
+	kept = r.withoutEchoes(kept)
 	r.rank(kept)
 	r.all = kept
 	r.choose(r.weigh(r.readTexts(ctx, kept)))
 	return nil
 }
 
-// describe fills in what the index knows of the hits. A generated note says what
-// the turns of its session say, in other words at best: it gets no path, and so
-// is not wanted, as long as they are there.
+// describe fills in what the index knows of the hits. A generated note, or ReMe's
+// copy of a dialog, says what the turns of its session say, in other words at
+// best: it gets no path, and so is not wanted, as long as they are there.
 func (r *recall) describe(ctx context.Context, x *index, hits []*hit) error {
 	ids := make([]int64, len(hits))
 	byID := make(map[int64]*hit, len(hits))
@@ -207,7 +216,7 @@ func (r *recall) describe(ctx context.Context, x *index, hits []*hit) error {
 	}
 	rows, err := x.db.QueryContext(ctx, `SELECT d.id, d.turn, d.spans, d.at, d.cwd, f.path, f.kind, f.key, f.host, f.session
 		FROM json_each(?) j JOIN docs d ON d.id = j.value JOIN files f ON f.id = d.file
-		WHERE f.kind != ? OR NOT EXISTS (SELECT 1 FROM files o WHERE o.key = f.key AND o.kind = ?)`, string(list), generated, dialog)
+		WHERE f.kind NOT IN (?, ?) OR NOT EXISTS (SELECT 1 FROM files o WHERE o.key = f.key AND o.kind = ?)`, string(list), generated, mirror, dialog)
 	if err != nil {
 		return err
 	}
@@ -233,8 +242,12 @@ func (r *recall) wanted(h *hit) bool {
 	if r.req.Purpose == client.ForCompact || r.req.Session == "" {
 		return true
 	}
-	running := client.Session{Host: r.req.Host, Scope: r.req.ScopeID, ID: r.req.Session}
-	return h.key != string(running.Key()) && h.key != r.req.Session
+	running := r.running()
+	return h.key != string(running.Key()) && h.key != running.RemoteID() && h.key != running.ID
+}
+
+func (r *recall) running() client.Session {
+	return client.Session{Host: r.req.Host, Scope: r.req.ScopeID, ID: r.req.Session}
 }
 
 // itemID is made of what a rebuild of the index does not change.
@@ -271,6 +284,9 @@ func (r *recall) rank(hits []*hit) {
 	for _, h := range hits {
 		h.factors = append(h.factors, Factor{"covered", h.score})
 		age := max(0, now.Sub(time.UnixMilli(h.at)))
+		if h.at == 0 {
+			age = halfLife
+		}
 		h.times("age", oldFactor+(1-oldFactor)*math.Exp2(-float64(age)/float64(halfLife)))
 		if inProject(h.cwd, root) {
 			h.times("project", sameFactor)
@@ -300,7 +316,7 @@ func (r *recall) weigh(hits []*hit) []*hit {
 		case h.verdict != "":
 		case h.score < r.floor:
 			h.verdict = "says too little of what was asked for"
-		case r.q.evidence(h.mask) < r.evidence*(2-r.q.cover(h.mask)):
+		case r.q.weight(h.mask) < r.q.leastWeight(r.evidence, r.q.cover(h.mask)):
 			h.verdict = "has only common words of what was asked for"
 		}
 		return h.verdict != ""
@@ -421,9 +437,13 @@ func (r *recall) answer(res *client.RecallResult) {
 		}
 		left -= countChars(text)
 		res.Truncated = res.Truncated || cut
+		date := ""
+		if h.at != 0 {
+			date = r.w.dayOf(h)
+		}
 		res.Items = append(res.Items, client.Item{
 			ID: h.itemID(), Path: h.path, StartLine: h.doc.first, EndLine: h.doc.last, Snippet: text,
-			Score: math.Round(h.score*1000) / 1000, Date: r.w.dayOf(h), Host: h.host, Project: projectName(h.cwd), SessionID: cmp.Or(h.sess, h.key),
+			Score: math.Round(h.score*1000) / 1000, Date: date, Host: h.host, Project: projectName(h.cwd), SessionID: cmp.Or(h.sess, h.key),
 		})
 	}
 	res.Omitted += r.more

@@ -237,7 +237,7 @@ func TestRecallSpellings(t *testing.T) {
 }
 
 func TestRecallFollowsUp(t *testing.T) {
-	w := said(t, "Why is the pangolin asleep at noon? | It hunts ants at night.")
+	w := said(t, "Why is the pangolin in its burrow at noon? | It hunts ants at night.")
 	running := testSession("running")
 	mustAppend(t, w, running, testTurn(0, "The pangolin lies in its burrow at noon.", "It breathes.")...)
 	for prompt, want := range map[string]int{"why?": 1, "and is that normal?": 1, "make it so": 0, "why does the linker complain about duplicate symbols?": 0} {
@@ -253,12 +253,12 @@ func TestRecallFollowsUp(t *testing.T) {
 }
 
 func TestExplain(t *testing.T) {
-	w := said(t, "Who feeds the pangolin? | Ada does.", "Who feeds the lion? | Bob does, at the gate.")
-	res, why, err := w.Explain(context.Background(), client.RecallRequest{Query: "does the pangolni wait at the gate?", Purpose: client.ForPrompt, Limit: 1})
+	w := said(t, "Who feeds the pangolin at the gate? | Ada does.", "The gate of the pangolin squeaks. | It needs oil.")
+	res, why, err := w.Explain(context.Background(), client.RecallRequest{Query: "pangolni gate", Purpose: client.ForPrompt, Limit: 1})
 	if err != nil || len(res.Items) != 1 || len(why.Candidates) != 2 {
 		t.Fatalf("%+v %+v %v", res, why, err)
 	}
-	if t0 := why.Terms[0]; t0.Docs != 1 || !slices.ContainsFunc(why.Terms, func(t ExplainedTerm) bool { return t.Text == "pangolin" && t.For == "pangolni" }) {
+	if t0 := why.Terms[0]; t0.Docs != 2 || !slices.ContainsFunc(why.Terms, func(t ExplainedTerm) bool { return t.Text == "pangolin" && t.For == "pangolni" }) {
 		t.Errorf("terms: %+v", why.Terms)
 	}
 	if a, b := why.Candidates[0].Verdict, why.Candidates[1].Verdict; a != "chosen" || b != "others are better" || why.Candidates[0].ID != res.Items[0].ID {

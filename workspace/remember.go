@@ -11,6 +11,7 @@ import (
 
 	"github.com/agentscope-ai/reme-hook/client"
 	"github.com/agentscope-ai/reme-hook/internal/crash"
+	"github.com/agentscope-ai/reme-hook/internal/harmless"
 )
 
 const maxRemember = 256 << 10
@@ -26,7 +27,7 @@ func (w *Workspace) Remember(ctx context.Context, req client.RememberRequest) (c
 		return client.Note{}, &client.Error{Class: client.Permanent, Field: "content", Reason: "must be at most 256 KiB"}
 	}
 	body := strings.ToValidUTF8(strings.TrimSpace(req.Content), "\uFFFD") + "\n"
-	title := oneLine(req.Title)
+	title := harmless.Line(req.Title)
 	if title == "" {
 		title = strings.TrimLeft(firstWords(body, 80), "# ")
 	}

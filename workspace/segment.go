@@ -319,11 +319,11 @@ func appendCamel(dst []string, s string) []string {
 // releaser meet release, and migration meets migrate. It need not give words, only
 // the same string.
 func stem(w string) string {
-	if len(w) < 4 || !isLower(w) {
-		return w
-	}
 	if base := irregular(w); base != "" {
 		return base
+	}
+	if len(w) < 4 || !isLower(w) {
+		return w
 	}
 	switch {
 	case strings.HasSuffix(w, "ies") && len(w) > 4:
@@ -427,6 +427,8 @@ func irregular(w string) string {
 		return "hid"
 	case "stolen", "stole":
 		return "steal"
+	case "fed":
+		return "feed"
 	case "indices":
 		return "index"
 	case "children":
@@ -476,7 +478,7 @@ func isStopWord(w string) bool {
 // whatever their number in a small workspace suggests. They are stems.
 func isWeakWord(w string) bool {
 	switch w {
-	case "project", "fil", "cod", "test", "work", "us", "used", "using", "mak", "need", "want", "get", "got", "set", "new", "add", "run", "fix", "chang", "updat", "creat",
+	case "project", "fil", "cod", "test", "work", "us", "use", "used", "using", "mak", "need", "want", "get", "got", "set", "new", "add", "run", "fix", "chang", "updat", "creat",
 		"tell", "know", "remember", "think", "look", "see", "show", "find", "check", "giv", "tak", "help", "try", "start", "stop", "go", "going", "com", "put", "keep",
 		"thing", "way", "time", "day", "today", "one", "two", "first", "last", "next", "good", "right", "wrong", "said", "say", "mean", "question", "answer",
 		"function", "method", "class", "line", "error", "issu", "problem", "implement", "writ", "read", "user", "assistant", "note", "noted", "yesterday", "tomorrow", "already", "called", "call":

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/agentscope-ai/reme-hook/internal/harmless"
 )
 
 func terms(text string) []string {
@@ -112,7 +114,7 @@ func FuzzSnippet(f *testing.F) {
 		if n < 0 || n > 5000 {
 			return
 		}
-		d := docText{parts: []docPart{{"user", clean(strings.ToValidUTF8(text, ""))}, {"assistant", clean(strings.ToValidUTF8(text, ""))}}}
+		d := docText{parts: []docPart{{"user", harmless.Text(strings.ToValidUTF8(text, ""))}, {"assistant", harmless.Text(strings.ToValidUTF8(text, ""))}}}
 		q := newQuery(query)
 		for i := range q.asked {
 			q.terms = append(q.terms, q.asked[i])
@@ -136,7 +138,7 @@ func FuzzSnippet(f *testing.F) {
 
 // fences counts the lines that begin or end a block of code.
 func fences(text string) (n int) {
-	for line := range strings.SplitSeq(clean(text), "\n") {
+	for line := range strings.SplitSeq(harmless.Text(text), "\n") {
 		if isCode(strings.TrimPrefix(strings.TrimPrefix(line, "user: "), "assistant: ")) {
 			n++
 		}
@@ -172,7 +174,7 @@ func FuzzFrontMatter(f *testing.F) {
 			t.Errorf("the body %q is no end of %q", body, text)
 		}
 		// What is written is read back.
-		want := oneLine(strings.ToValidUTF8(text, ""))
+		want := harmless.Line(strings.ToValidUTF8(text, ""))
 		keys, body := parseFrontMatter("---\ndescription: " + yamlScalar(want) + "\n---\nbody")
 		if keys["description"] != want || body != "body" {
 			t.Errorf("wrote %q, read %q, body %q", want, keys["description"], body)

@@ -2,6 +2,8 @@ package workspace
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"os"
 	"time"
 
@@ -72,7 +74,7 @@ func (w *Workspace) Stats(ctx context.Context) (Stats, error) {
 	var s Stats
 	err := w.read(ctx, false, func(x *index) error {
 		return x.db.QueryRowContext(ctx, `SELECT count(*) FILTER (WHERE kind=0), ifnull(sum(turns) FILTER (WHERE kind=0),0),
-			count(*) FILTER (WHERE kind>0), ifnull(sum(size) FILTER (WHERE kind=0),0), (SELECT count(*) FROM queue) FROM files`).
+			count(*) FILTER (WHERE kind IN (1,2)), ifnull(sum(size) FILTER (WHERE kind=0),0), (SELECT count(*) FROM queue) FROM files`).
 			Scan(&s.Sessions, &s.Turns, &s.Notes, &s.DialogBytes, &s.Queued)
 	})
 	for _, suffix := range []string{"", "-wal", "-shm"} {
@@ -84,4 +86,35 @@ func (w *Workspace) Stats(ctx context.Context) (Stats, error) {
 	defer w.mu.Unlock()
 	s.Index, s.Why = w.state, w.why
 	return s, err
+}
+
+// Events returns the messages of a session in the order of their rows, none if
+// nothing of it is there. It needs no index and writes nothing.
+func (w *Workspace) Events(ctx context.Context, s client.Session) ([]client.Event, error) {
+	if err := validateSession(s); err != nil {
+		return nil, err
+	}
+	f, err := os.Open(w.abs(dialogPath(s)))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, storeError("open dialog", err)
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return nil, storeError("open dialog", err)
+	}
+	var events []client.Event
+	_, err = scanLines(f, 0, st.Size(), func(line []byte, _, _ int64) bool {
+		if r, ok := parseRow(line, w.loc); ok {
+			events = append(events, client.Event{ID: client.EventID(r.ID), Role: r.Role, Content: r.Text, CreatedAt: r.At})
+		}
+		return ctx.Err() == nil
+	})
+	if err != nil {
+		return nil, storeError("read dialog", err)
+	}
+	return events, ctx.Err()
 }

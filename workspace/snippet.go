@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/agentscope-ai/reme-hook/client"
+	"github.com/agentscope-ai/reme-hook/internal/harmless"
 )
 
 const (
@@ -42,10 +43,10 @@ func (w *Workspace) readDoc(h *hit) (docText, bool) {
 	}
 	defer f.Close()
 	d := docText{first: h.spans[0].line, last: h.spans[len(h.spans)-1].line}
-	if h.kind != dialog {
+	if !h.kind.isDialog() {
 		text := string(readSpan(f, h.spans[0]))
 		d.last = d.first + strings.Count(strings.TrimRight(text, "\n"), "\n")
-		d.parts = []docPart{{text: stripMark(clean(text))}}
+		d.parts = []docPart{{text: stripMark(harmless.Text(text))}}
 		return d, !isBlank(text)
 	}
 	size := 0
@@ -54,7 +55,7 @@ func (w *Workspace) readDoc(h *hit) (docText, bool) {
 		if !ok || m.Turn != "" && string(m.Turn) != h.turn {
 			return docText{}, false
 		}
-		text := strings.TrimSpace(clean(cutBytes(m.Text, maxIndexed)))
+		text := strings.TrimSpace(harmless.Text(cutBytes(m.Text, maxIndexed)))
 		if n := len(d.parts); n > 0 && d.parts[n-1].role == m.Role {
 			d.parts[n-1].text += "\n" + text
 		} else {
@@ -65,23 +66,6 @@ func (w *Workspace) readDoc(h *hit) (docText, bool) {
 		}
 	}
 	return d, true
-}
-
-// clean takes out what can harm a terminal or hide text: control characters,
-// bidi controls and byte order marks.
-func clean(s string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n', r == '\t':
-			return r
-		case r == '\u2028', r == '\u2029':
-			return '\n'
-		case unicode.IsControl(r), r == '\u061C', r == '\uFEFF', r >= '\u200E' && r <= '\u200F',
-			r >= '\u202A' && r <= '\u202E', r >= '\u2066' && r <= '\u206F', r >= 0xE0000 && r <= 0xE007F:
-			return -1
-		}
-		return r
-	}, s)
 }
 
 // snippet renders a doc in at most n characters and reports whether it left

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strings"
 )
 
 const (
@@ -51,7 +52,16 @@ func (q *query) repair(ctx context.Context, x *index, lists [][]int64) ([][]int6
 	if err != nil {
 		return nil, err
 	}
-	repaired = append(repaired, joined...)
+	for _, j := range joined {
+		// The parts were not meant if nobody ever said them.
+		a, b, _ := strings.Cut(j.meant, " ")
+		for i := range q.terms {
+			if t := &q.terms[i]; len(lists[i]) == 0 && (t.text == stem(a) || t.text == stem(b)) {
+				t.also, j.also = true, false
+			}
+		}
+		repaired = append(repaired, j)
+	}
 	more, err := x.postings(ctx, repaired, firstPosted)
 	if err != nil {
 		return nil, err

@@ -122,7 +122,11 @@ const (
 	dialog    kind = iota
 	note           // written by ReMe, a user or Remember
 	generated      // written by Flush; it only counts when the turns it was made from are gone
+	mirror         // what ReMe keeps of turns that were forwarded to it; counts as a generated note does
 )
+
+// isDialog tells whether a file has rows.
+func (k kind) isDialog() bool { return k == dialog || k == mirror }
 
 // record is a row of the table files.
 type record struct {

@@ -45,22 +45,32 @@ const (
 	privateDir = "metadata/reme-hook"
 )
 
+// ServiceName is what Info names this service.
+const ServiceName = "reme-hook workspace"
+
 // Options are what a workspace takes from outside. The zero value is right for
 // all but tests.
 type Options struct {
 	Now      func() time.Time // the clock; nil means time.Now
 	Location *time.Location   // the zone in which days begin and dates are told; nil means time.Local
 	Version  string           // what Info tells; "" means "dev"
+	// Elsewhere is a ReMe that extracts and searches as well; nil means none.
+	Elsewhere Elsewhere
 }
 
 // Workspace is a memory in a folder. It is safe for concurrent use, also by
 // several processes on the same folder.
 type Workspace struct {
-	dir   string
-	now   func() time.Time
-	loc   *time.Location
-	info  client.Info
-	locks durable.Stripes // one per session
+	dir       string
+	now       func() time.Time
+	loc       *time.Location
+	info      client.Info
+	locks     durable.Stripes // one per session
+	elsewhere Elsewhere
+
+	// extract makes of a session, which is locked, what is to last of it. It is done
+	// again after a crash, and with each turn that comes.
+	extract func(ctx context.Context, dialogPath string) error
 
 	mu     sync.Mutex // guards what follows
 	disk   *index
@@ -78,14 +88,15 @@ func Open(dir string, opts Options) (*Workspace, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Workspace{dir: abs, now: opts.Now, loc: opts.Location, state: IndexOK}
+	w := &Workspace{dir: abs, now: opts.Now, loc: opts.Location, elsewhere: opts.Elsewhere, state: IndexOK}
 	if w.now == nil {
 		w.now = time.Now
 	}
-	w.info = client.Info{Name: "reme-hook workspace", Version: cmp.Or(opts.Version, "dev"), APIVersion: client.APIVersion}
+	w.info = client.Info{Name: ServiceName, Version: cmp.Or(opts.Version, "dev"), APIVersion: client.APIVersion}
 	if w.loc == nil {
 		w.loc = time.Local
 	}
+	w.extract = w.writeNotes
 	w.locks = durable.Stripes(w.abs(privateDir + "/locks"))
 	return w, nil
 }

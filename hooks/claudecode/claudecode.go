@@ -38,6 +38,7 @@ func Adapter() *hooks.Adapter {
 		Decode:     decode,
 		Encode:     encode,
 		Sample:     func(e hooks.Event) []byte { return hooks.SampleJSON(e, turnID) },
+		Logs:       logs{home},
 		MaxContext: maxContext,
 		Size:       hooks.UTF16,
 		Envelopes:  []string{"system-reminder", "local-command-stdout", "local-command-stderr", "local-command-caveat"},

@@ -91,11 +91,18 @@ func (Target) Files(env install.Env, o install.Options) ([]install.File, error) 
 	if err != nil {
 		return nil, err
 	}
-	hooks, err := configured.File(path, env.CommandPath(o))
-	if err != nil || !o.MCP || o.Scope == install.ProjectScope {
-		return []install.File{hooks}, err
+	var files []install.File
+	if o.Hooks() {
+		hooks, err := configured.File(path, env.CommandPath(o))
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, hooks)
 	}
-	return []install.File{hooks, env.Server(o).File(stateFile(env))}, nil
+	if o.Server() {
+		files = append(files, env.Server(o, Host).File(stateFile(env)))
+	}
+	return files, nil
 }
 
 // Check implements [install.Target].
@@ -109,7 +116,10 @@ func (Target) Check(env install.Env, o install.Options) install.Report {
 		files = append(files, filepath.Join(dir, "settings.local.json"))
 	}
 	r := configured.Report(env.CommandPath(o), files...)
-	r.Problems = append(r.Problems, install.JSONServer(stateFile(env)).Stale(env, o, Host, stateFile(env))...)
+	r.Servers = env.JSONServers(o, Host, stateFile(env))
+	for id, dir := range plugins(env, files) {
+		r.Add(Host, configured.Plugin(env, o, dir, "claude plugin uninstall "+id))
+	}
 	for _, path := range files {
 		if disabled(path) {
 			r.Problems = append(r.Problems, install.Problem{
@@ -122,21 +132,56 @@ func (Target) Check(env install.Env, o install.Options) install.Report {
 	return r
 }
 
+// plugins are those that are switched on: their ids and folders. settings are in
+// the order in which a later file overrides an earlier one.
+func plugins(env install.Env, settings []string) map[string]string {
+	enabled := map[string]bool{}
+	for _, path := range settings {
+		var s struct {
+			EnabledPlugins map[string]any `json:"enabledPlugins"`
+		}
+		readJSON(path, &s)
+		for id, on := range s.EnabledPlugins {
+			enabled[id] = on == true
+		}
+	}
+	var installed struct {
+		Plugins map[string][]struct {
+			InstallPath string `json:"installPath"`
+		} `json:"plugins"`
+	}
+	readJSON(filepath.Join(configDir(env), "plugins", "installed_plugins.json"), &installed)
+	out := map[string]string{}
+	for id, places := range installed.Plugins {
+		if enabled[id] && len(places) > 0 {
+			out[id] = places[len(places)-1].InstallPath
+		}
+	}
+	return out
+}
+
+// readJSON reads what a file has of v, nothing if it cannot be read.
+func readJSON(path string, v any) {
+	if b, err := os.ReadFile(path); err == nil {
+		if std, err := hujson.Standardize(bytes.TrimPrefix(b, []byte("\ufeff"))); err == nil {
+			_ = json.Unmarshal(std, v)
+		}
+	}
+}
+
 // disabled tells whether a settings file switches all hooks off, for all
 // scopes. What cannot be read is reported elsewhere.
 func disabled(path string) bool {
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return false
-	}
-	std, err := hujson.Standardize(b)
-	if err != nil {
-		return false
-	}
 	var s struct {
 		DisableAllHooks any `json:"disableAllHooks"`
 	}
-	return json.Unmarshal(std, &s) == nil && s.DisableAllHooks == true
+	readJSON(path, &s)
+	return s.DisableAllHooks == true
+}
+
+// Plugins implements [install.PluginLister].
+func (Target) Plugins(env install.Env) map[string]string {
+	return plugins(env, []string{filepath.Join(configDir(env), "settings.json")})
 }
 
 // Trust implements [install.Target]: Claude Code asks for no approval of hooks.

@@ -149,18 +149,24 @@ func TestServer(t *testing.T) {
 				t.Errorf("%s: left %s, %v", name, b, err)
 			}
 		}
+		do(install.Options{Part: install.HooksPart}, 1)
+		if r := (Target{}).Check(env, install.Options{}); len(r.Servers) != 0 {
+			t.Errorf("%s: %+v", name, r)
+		}
 		do(install.Options{}, 1)
-		do(install.Options{MCP: true}, 1)
-		do(install.Options{MCP: true, Command: "/old/reme-hook"}, 2)
-		if r := (Target{}).Check(env, install.Options{}); len(r.Problems) != 1 || !strings.Contains(r.Problems[0].Do, "install claude-code --mcp") {
-			t.Errorf("%s: %+v", name, r.Problems)
+		do(install.Options{Command: "/old/reme-hook"}, 2)
+		if r := (Target{}).Check(env, install.Options{}); len(r.Servers) != 1 || r.Servers[0].Current || r.Servers[0].File != path {
+			t.Errorf("%s: %+v", name, r)
 		}
 		left(theirs)
 
-		do(install.Options{MCP: true}, 2)
-		if r := (Target{}).Check(env, install.Options{}); len(r.Problems) != 0 {
-			t.Errorf("%s: %+v", name, r.Problems)
+		do(install.Options{Part: install.ServerPart}, 1)
+		if r := (Target{}).Check(env, install.Options{}); len(r.Hooks)+len(r.Problems) != 0 || !r.HasServer() || !r.Servers[0].Current {
+			t.Errorf("%s: %+v", name, r)
 		}
+		left(theirs)
+
+		do(install.Options{}, 2)
 		installed, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
@@ -169,7 +175,7 @@ func TestServer(t *testing.T) {
 		left(strings.Replace(theirs, "Startups\": 1", "Startups\": 2", 1))
 
 		// That of a project has no part in it.
-		project := install.Options{Scope: install.ProjectScope, ProjectDir: t.TempDir(), MCP: true}
+		project := install.Options{Scope: install.ProjectScope, ProjectDir: t.TempDir()}
 		do(project, 1)
 		left(theirs[:len("{\n  \"numStartups\": ")] + "2" + theirs[len("{\n  \"numStartups\": 1"):])
 	}

@@ -34,6 +34,7 @@ func Adapter() *hooks.Adapter {
 		Decode:     decode,
 		Encode:     hooks.EncodeJSON,
 		Sample:     func(e hooks.Event) []byte { return hooks.SampleJSON(e, turnID) },
+		Logs:       logs{home},
 		MaxContext: maxContext,
 		Size:       hooks.Bytes,
 		Envelopes:  []string{"environment_context", "hook_prompt", "turn_aborted", "subagent_notification"},

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/agentscope-ai/reme-hook/client"
 	"github.com/agentscope-ai/reme-hook/install"
@@ -75,9 +76,8 @@ func hooksFile(env install.Env, o install.Options) (string, error) {
 // configFile is where Codex keeps what the user approved, for all scopes.
 func configFile(env install.Env) string { return filepath.Join(codexHome(env), "config.toml") }
 
-// Files implements [install.Target]. An install leaves config.toml alone unless
-// it is to record the approval or to register the MCP server; uninstall takes
-// both out.
+// Files implements [install.Target]. config.toml holds our MCP server, and the
+// approvals that are not ours to write; uninstall takes both out.
 func (Target) Files(env install.Env, o install.Options) ([]install.File, error) {
 	path, err := hooksFile(env, o)
 	if err != nil {
@@ -96,11 +96,14 @@ func (Target) Files(env install.Env, o install.Options) ([]install.File, error) 
 		Upsert: func(old []byte) ([]byte, error) { return old, nil },
 		Remove: func(now, original []byte, _ bool) ([]byte, error) { return forget(now, original, path, groups), nil },
 	}
-	if o.MCP && o.Scope != install.ProjectScope {
-		config.Upsert = func(old []byte) ([]byte, error) { return upsertServer(old, env.Server(o)) }
+	if o.Server() {
+		config.Upsert = func(old []byte) ([]byte, error) { return upsertServer(old, env.Server(o, Host)) }
 		config.Remove = func(now, original []byte, known bool) ([]byte, error) {
 			return removeServer(forget(now, original, path, groups), original, known)
 		}
+	}
+	if !o.Hooks() {
+		return []install.File{config}, nil
 	}
 	return []install.File{hooks, config}, nil
 }
@@ -172,8 +175,35 @@ func (Target) Check(env install.Env, o install.Options) install.Report {
 	for _, dir := range dirs {
 		r.Problems = append(r.Problems, checkConfig(filepath.Join(dir, "config.toml"))...)
 	}
-	r.Problems = append(r.Problems, placedServer(readConfig(env)).Stale(env, o, Host, configFile(env))...)
+	r.Servers = placedServers(env, o)
+	for id, dir := range plugins(env) {
+		r.Add(Host, configured.Plugin(env, o, dir, "codex plugin remove "+id))
+	}
 	return r
+}
+
+// Plugins implements [install.PluginLister].
+func (Target) Plugins(env install.Env) map[string]string { return plugins(env) }
+
+// plugins are those that are switched on: their ids and folders.
+func plugins(env install.Env) map[string]string {
+	var config struct {
+		Plugins map[string]struct {
+			Enabled bool `toml:"enabled"`
+		} `toml:"plugins"`
+	}
+	if toml.Unmarshal(readConfig(env), &config) != nil {
+		return nil
+	}
+	out := map[string]string{}
+	for id, p := range config.Plugins {
+		name, market, _ := strings.Cut(id, "@")
+		copies, _ := filepath.Glob(filepath.Join(codexHome(env), "plugins", "cache", market, name, "*"))
+		if p.Enabled && len(copies) > 0 {
+			out[id] = copies[len(copies)-1]
+		}
+	}
+	return out
 }
 
 // checkConfig finds what in a config.toml keeps hooks from working.

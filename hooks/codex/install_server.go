@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strconv"
 	"strings"
 
 	"github.com/agentscope-ai/reme-hook/install"
@@ -16,7 +17,7 @@ import (
 //
 //	[mcp_servers.reme]
 //	command = "…"
-//	args = ["mcp"]
+//	args = ["mcp", "--host", "codex"]
 //
 // There are no marks around it: Codex writes tables of its own in front of a
 // comment at the end. Codex also adds tables below this one, for tools that the
@@ -29,6 +30,7 @@ var bom = []byte("\ufeff")
 type servers struct {
 	ours   install.Server // as far as the server of our name can be read
 	named  bool           // there is a server of our name
+	off    bool           // the user has switched it off
 	others map[string]any // all else
 }
 
@@ -45,6 +47,7 @@ func parseServers(text []byte) (servers, error) {
 		delete(s.others, "mcp_servers")
 	}
 	table, _ := entry.(map[string]any)
+	s.off = table["enabled"] == false
 	s.ours.Command, _ = table["command"].(string)
 	args, _ := table["args"].([]any)
 	for _, a := range args {
@@ -55,7 +58,7 @@ func parseServers(text []byte) (servers, error) {
 }
 
 // upsertServer puts our server into a config.toml. What is there of ours keeps
-// all but its command.
+// all but its command and arguments.
 func upsertServer(old []byte, server install.Server) ([]byte, error) {
 	if err := server.Valid(); err != nil {
 		return nil, err
@@ -70,15 +73,16 @@ func upsertServer(old []byte, server install.Server) ([]byte, error) {
 		text = withServer(text, server)
 	case !before.ours.Ours():
 		return nil, install.ErrForeignServer
-	case before.ours.Command == server.Command:
+	case before.ours.Equal(server):
 		return old, nil
 	default:
-		at := serverSpans(text).command
-		text = splice(text, at, quote(server.Command))
+		text = splice(text, serverSpans(text).command, quote(server.Command))
+		text = splice(text, serverSpans(text).args, quoteAll(server.Args))
 	}
 	after, err := parseServers(text)
-	if err != nil || after.ours.Command != server.Command || !after.ours.Ours() || !reflect.DeepEqual(before.others, after.others) {
-		return nil, errors.New("the MCP servers are written in a way that is not edited; run `codex mcp add " + install.ServerName + " -- " + server.Command + " mcp` instead")
+	if err != nil || !after.ours.Equal(server) || !reflect.DeepEqual(before.others, after.others) {
+		return nil, errors.New("the MCP servers are written in a way that is not edited; leave ours out with --no-mcp, and run `codex mcp add " +
+			install.ServerName + " -- " + server.Command + " " + strings.Join(server.Args, " ") + "`")
 	}
 	return withMark(text, marked), nil
 }
@@ -116,7 +120,7 @@ func withServer(text []byte, server install.Server) []byte {
 	if len(out) > 0 {
 		out = append(out, nl...)
 	}
-	body := "[mcp_servers." + install.ServerName + "]\ncommand = " + quote(server.Command) + "\nargs = [\"mcp\"]\n"
+	body := "[mcp_servers." + install.ServerName + "]\ncommand = " + quote(server.Command) + "\nargs = [" + quoteAll(server.Args) + "]\n"
 	return append(out, strings.ReplaceAll(body, "\n", nl)...)
 }
 
@@ -127,6 +131,15 @@ func quote(s string) string {
 		panic(err) // strings always encode
 	}
 	return strings.TrimSpace(strings.TrimPrefix(string(b), "x = "))
+}
+
+// quoteAll writes the elements of an array.
+func quoteAll(list []string) string {
+	var out []string
+	for _, s := range list {
+		out = append(out, strconv.Quote(s)) // plain words of ours
+	}
+	return strings.Join(out, ", ")
 }
 
 // withoutServer takes out the tables of our server with an empty line before
@@ -155,6 +168,7 @@ type span struct {
 type spans struct {
 	lines   []span // whole ones: its tables, and its keys in tables of others
 	command span   // the value of its command; empty if it has none
+	args    span   // from its first argument to behind the last one; empty if it has none
 }
 
 // serverSpans finds our server.
@@ -197,7 +211,7 @@ func serverSpans(text []byte) spans {
 	return found
 }
 
-// command looks for the value of our server's command in a key and its value.
+// command looks for our server's command and arguments in a key and its value.
 func command(p *unstable.Parser, e *unstable.Node, path []string, found *spans) {
 	switch v := e.Value(); {
 	case v.Kind == unstable.InlineTable:
@@ -209,6 +223,14 @@ func command(p *unstable.Parser, e *unstable.Node, path []string, found *spans) 
 		}
 	case len(path) == 3 && isServer(path) && path[2] == "command" && v.Kind == unstable.String:
 		found.command = span{start: int(v.Raw.Offset), end: int(v.Raw.Offset + v.Raw.Length)}
+	case len(path) == 3 && isServer(path) && path[2] == "args" && v.Kind == unstable.Array:
+		for it := v.Children(); it.Next(); {
+			raw := it.Node().Raw
+			if found.args.end == 0 {
+				found.args.start = int(raw.Offset)
+			}
+			found.args.end = int(raw.Offset + raw.Length)
+		}
 	}
 }
 
@@ -252,11 +274,12 @@ func withMark(text []byte, marked bool) []byte {
 	return append([]byte{}, text...) // not nil
 }
 
-// placedServer is our server in a config.toml, nothing if it is not there.
-func placedServer(config []byte) install.Server {
-	s, err := parseServers(bytes.TrimPrefix(config, bom))
-	if err != nil || !s.ours.Ours() {
-		return install.Server{}
+// placedServers is the server of our name in config.toml, nothing if it is not
+// there.
+func placedServers(env install.Env, o install.Options) []install.Registered {
+	s, err := parseServers(bytes.TrimPrefix(readConfig(env), bom))
+	if err != nil || !s.named {
+		return nil
 	}
-	return s.ours
+	return []install.Registered{env.Registered(o, Host, s.ours, configFile(env), s.off)}
 }

@@ -171,6 +171,16 @@ func TestServerEdited(t *testing.T) {
 			t.Errorf("%s: %v, left %q, want %q", name, err, left, c.removed)
 		}
 	}
+	for src, want := range map[string]string{
+		"[mcp_servers.reme]\ncommand = 'reme-hook'\nargs = [ # old\n  'mcp', # it\n  \"-v\", ]\nenabled = false\n": "[mcp_servers.reme]\ncommand = 'NEW'\nargs = [ # old\n  \"mcp\", \"--host\", \"codex\", ]\nenabled = false\n",
+		"mcp_servers.reme = {args=[\"mcp\"], command = \"/x/reme-hook\"}\nz = 1\n":                                 "mcp_servers.reme = {args=[\"mcp\", \"--host\", \"codex\"], command = 'NEW'}\nz = 1\n",
+	} {
+		server := install.Server{Command: testServer.Command, Args: []string{"mcp", "--host", "codex"}}
+		got, err := upsertServer([]byte(src), server)
+		if want := strings.ReplaceAll(want, "'NEW'", quote(server.Command)); err != nil || string(got) != want {
+			t.Errorf("other arguments: %v\n got %s\nwant %s", err, got, want)
+		}
+	}
 	if left, err := removeServer([]byte(ours), nil, true); err != nil || left != nil {
 		t.Errorf("a file that was not there: %q, %v", left, err)
 	}
@@ -208,19 +218,22 @@ func TestServerAndApprovals(t *testing.T) {
 	const text = "a = 1 # mine"
 	config := filepath.Join(env.Home, ".codex", "config.toml")
 	write(t, config, text)
-	for _, o := range []install.Options{{MCP: true}, {}, {MCP: true, Command: "/elsewhere/reme-hook"}} {
+	for _, o := range []install.Options{{}, {Part: install.HooksPart}, {Command: "/elsewhere/reme-hook"}} {
 		if _, err := install.Install(t.Context(), Target{}, env, o); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if r := (Target{}).Check(env, install.Options{}); len(r.Problems) != 1 || !strings.Contains(r.Problems[0].What, "/elsewhere/reme-hook") || !strings.Contains(r.Problems[0].Do, "--mcp") {
-		t.Errorf("%+v", r.Problems)
+	if r := (Target{}).Check(env, install.Options{}); len(r.Servers) != 1 || r.Servers[0].Command != "/elsewhere/reme-hook" || r.Servers[0].Current {
+		t.Errorf("%+v", r)
 	}
-	if _, err := install.Install(t.Context(), Target{}, env, install.Options{MCP: true}); err != nil {
+	if _, err := install.Install(t.Context(), Target{}, env, install.Options{Part: install.ServerPart}); err != nil {
 		t.Fatal(err)
 	}
-	if r := (Target{}).Check(env, install.Options{}); len(r.Problems) != 0 {
-		t.Errorf("%+v", r.Problems)
+	if r := (Target{}).Check(env, install.Options{}); len(r.Servers) != 1 || !r.Servers[0].Current || r.Hooks[0].Current {
+		t.Errorf("%+v", r)
+	}
+	if _, err := install.Install(t.Context(), Target{}, env, install.Options{}); err != nil {
+		t.Fatal(err)
 	}
 	placed, err := configured.Placed(filepath.Join(env.Home, ".codex", "hooks.json"))
 	if err != nil {

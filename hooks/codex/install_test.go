@@ -326,7 +326,7 @@ func TestScopes(t *testing.T) {
 func TestTrustWithoutCodex(t *testing.T) {
 	env := testEnv(t)
 	changes, err := install.Install(t.Context(), Target{}, env, install.Options{Trust: true})
-	if err == nil || !strings.Contains(err.Error(), "codex") || len(changes) != 1 {
+	if err == nil || !strings.Contains(err.Error(), "codex") || len(changes) != 2 {
 		t.Errorf("%d changes, %v", len(changes), err)
 	}
 }

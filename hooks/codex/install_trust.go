@@ -38,10 +38,11 @@ func (Target) Trust(ctx context.Context, env install.Env, o install.Options) err
 		return err
 	}
 	defer s.close()
-	listed, err := s.hooks(file, cwd(env, o))
+	listed, err := s.hooks(cwd(env, o))
 	if err != nil {
 		return err
 	}
+	listed = listed.in(file)
 	state := map[string]any{}
 	for _, h := range listed.Hooks {
 		if h.TrustStatus == "untrusted" || h.TrustStatus == "modified" {
@@ -58,11 +59,11 @@ func (Target) Trust(ctx context.Context, env install.Env, o install.Options) err
 	if err := s.call("config/batchWrite", map[string]any{"edits": []any{edit}, "reloadUserConfig": true}, nil); err != nil {
 		return err
 	}
-	listed, err = s.hooks(file, cwd(env, o))
+	listed, err = s.hooks(cwd(env, o))
 	if err != nil {
 		return err
 	}
-	for _, h := range listed.Hooks {
+	for _, h := range listed.in(file).Hooks {
 		if h.TrustStatus != "trusted" && h.TrustStatus != "managed" {
 			return fmt.Errorf("codex still says %q of %s", h.TrustStatus, h.Key)
 		}
@@ -70,15 +71,19 @@ func (Target) Trust(ctx context.Context, env install.Env, o install.Options) err
 	return nil
 }
 
-// Trusted implements [install.Target]. It asks Codex itself; without it,
-// config.toml is read as Codex 0.171.0 writes it.
+// Trusted implements [install.Target]. It asks Codex itself, also about those of
+// plugins; without it, config.toml is read as Codex 0.171.0 writes it.
 func (Target) Trusted(ctx context.Context, env install.Env, o install.Options) (install.TrustState, error) {
 	file, err := hooksFile(env, o)
 	if err != nil {
 		return install.TrustState{}, err
 	}
+	files := []string{file}
+	for _, dir := range plugins(env) {
+		files = append(files, filepath.Join(dir, "hooks", "hooks.json"))
+	}
 	t := install.TrustState{Needed: true}
-	if askServer(ctx, env, o, file, &t) == nil {
+	if askServer(ctx, env, o, files, &t) == nil {
 		return t, nil
 	}
 	t = install.TrustState{Needed: true, Source: configFile(env)}
@@ -86,50 +91,68 @@ func (Target) Trusted(ctx context.Context, env install.Env, o install.Options) (
 	return t, err
 }
 
-// askServer fills in what Codex's app server says of our hooks in a file.
-func askServer(ctx context.Context, env install.Env, o install.Options, file string, t *install.TrustState) error {
-	placed, err := configured.Placed(file)
-	if err != nil || len(placed) == 0 {
-		return err
+// askServer fills in what Codex's app server says of our hooks in files.
+func askServer(ctx context.Context, env install.Env, o install.Options, files []string, t *install.TrustState) error {
+	placed := map[string][]install.Placed{}
+	for i, file := range files {
+		list, err := configured.Placed(file)
+		if err != nil && i == 0 {
+			return err
+		}
+		if len(list) > 0 {
+			placed[file] = list
+		}
+	}
+	if len(placed) == 0 {
+		return nil
 	}
 	s, err := startServer(ctx, env, o)
 	if err != nil {
 		return err
 	}
 	defer s.close()
-	listed, err := s.hooks(file, cwd(env, o))
+	listed, err := s.hooks(cwd(env, o))
 	if err != nil {
 		return err
 	}
 	t.Source = "codex app-server"
 	for _, w := range listed.Warnings {
-		t.Problems = append(t.Problems, install.Problem{What: "Codex says: " + w, Do: "see " + file})
+		t.Problems = append(t.Problems, install.Problem{What: "Codex says: " + w, Do: "see " + files[0]})
 	}
+	for _, file := range files {
+		listed.in(file).judge(file, placed[file], o, t)
+	}
+	return nil
+}
+
+// judge adds what a listing of a file says of our hooks in it.
+func (l listing) judge(file string, placed []install.Placed, o install.Options, t *install.TrustState) {
+	whole := true
 	for _, p := range placed {
 		h := install.HookTrust{Event: install.EventOf(p.Handler.Command, Host), File: file, State: install.TrustNo}
 		found := false
-		for _, l := range listed.Hooks {
-			if !strings.HasSuffix(l.Key, place(p.Event, p.GroupIndex, p.HandlerIndex)) {
+		for _, hook := range l.Hooks {
+			if !strings.HasSuffix(hook.Key, place(p.Event, p.GroupIndex, p.HandlerIndex)) {
 				continue
 			}
 			found = true
 			switch {
-			case !l.Enabled:
+			case !hook.Enabled:
 				h.State = install.TrustDisabled
-			case l.TrustStatus == "trusted", l.TrustStatus == "managed":
+			case hook.TrustStatus == "trusted", hook.TrustStatus == "managed":
 				h.State = install.TrustYes
-			case l.TrustStatus == "modified":
+			case hook.TrustStatus == "modified":
 				h.State = install.TrustModified
 			}
 		}
-		if !found && len(t.Problems) == len(listed.Warnings) {
-			t.Problems = append(t.Problems, install.Problem{
-				What: "Codex does not load all hooks in " + file, Do: listed.why(o), Off: true,
-			})
-		}
+		whole = whole && found
 		t.Hooks = append(t.Hooks, h)
 	}
-	return nil
+	if !whole {
+		t.Problems = append(t.Problems, install.Problem{
+			What: "Codex does not load all hooks in " + file, Do: l.why(o), Off: true,
+		})
+	}
 }
 
 // cwd is the folder for which hooks are listed.
@@ -140,7 +163,7 @@ func cwd(env install.Env, o install.Options) string {
 	return env.Home
 }
 
-// listing is Codex's answer on the hooks of one folder, our own only.
+// listing is Codex's answer on the hooks of one folder.
 type listing struct {
 	Hooks []struct {
 		Key         string `json:"key"`
@@ -151,6 +174,17 @@ type listing struct {
 		TrustStatus string `json:"trustStatus"`
 	} `json:"hooks"`
 	Warnings []string `json:"warnings"`
+}
+
+// in are our hooks of a listing in a file.
+func (l listing) in(file string) listing {
+	out := listing{Warnings: l.Warnings}
+	for _, h := range l.Hooks {
+		if install.Ours(h.Command, Host) && install.SameFile(h.SourcePath, file) {
+			out.Hooks = append(out.Hooks, h)
+		}
+	}
+	return out
 }
 
 // why guesses why hooks are not in the listing.
@@ -259,8 +293,8 @@ func (s *server) call(method string, params, result any) error {
 	}
 }
 
-// hooks lists our hooks in a file.
-func (s *server) hooks(file, cwd string) (listing, error) {
+// hooks lists all hooks.
+func (s *server) hooks(cwd string) (listing, error) {
 	if real, err := filepath.EvalSymlinks(cwd); err == nil {
 		cwd = real
 	}
@@ -273,12 +307,5 @@ func (s *server) hooks(file, cwd string) (listing, error) {
 	if len(answer.Data) != 1 {
 		return listing{}, errors.New("codex app-server: hooks/list answered for other folders")
 	}
-	all := answer.Data[0]
-	ours := listing{Warnings: all.Warnings}
-	for _, h := range all.Hooks {
-		if install.Ours(h.Command, Host) && install.SameFile(h.SourcePath, file) {
-			ours.Hooks = append(ours.Hooks, h)
-		}
-	}
-	return ours, nil
+	return answer.Data[0], nil
 }

@@ -22,9 +22,7 @@ import (
 
 // Target installs our plugin into DSH, for all of its profiles. DSH asks for no
 // approval, and has no configuration in projects.
-type Target struct {
-	Version string // of this program, which the plugin bears
-}
+type Target struct{}
 
 var (
 	_ install.Target    = Target{}
@@ -90,51 +88,62 @@ func (Target) Find(ctx context.Context, env install.Env, o install.Options) inst
 // shimFile is the plugin.
 func shimFile(env install.Env) string { return filepath.Join(env.IntegrationsDir, shimDir, shimName) }
 
-// wanted are our rows: the plugin's, and the server's if it is asked for.
-func wanted(env install.Env, o install.Options) ([]row, error) {
+// wanted are our rows: of the plugin and of the MCP server.
+func wanted(env install.Env, o install.Options) (plugin, server row, err error) {
 	if o.Scope != "" && o.Scope != install.UserScope {
-		return nil, install.UnknownScope(o.Scope)
+		return row{}, row{}, install.UnknownScope(o.Scope)
 	}
-	rows := []row{pluginRow(shimFile(env), env.CommandPath(o))}
-	if err := validate(shimFile(env), env.CommandPath(o)); err != nil || !o.MCP {
-		return rows, err
-	}
-	return append(rows, serverRow(env.Server(o))), nil
+	return pluginRow(shimFile(env), env.CommandPath(o)), serverRow(env.Server(o, Host)), validate(shimFile(env), env.CommandPath(o))
 }
 
 // Files implements [install.Target]. The plugin comes first: DSH watches the
 // other file.
-func (t Target) Files(env install.Env, o install.Options) ([]install.File, error) {
-	rows, err := wanted(env, o)
+func (Target) Files(env install.Env, o install.Options) ([]install.File, error) {
+	plugin, server, err := wanted(env, o)
 	if err != nil {
 		return nil, err
 	}
 	shim := install.File{
 		Path: shimFile(env),
 		Upsert: func(old []byte) ([]byte, error) {
-			if text := dsh.Shim(t.Version); !bytes.Equal(old, text) {
-				return text, nil
+			if bytes.Equal(old, dsh.Shim) {
+				return old, nil
 			}
-			return old, nil
+			return dsh.Shim, nil
 		},
 		Remove: func([]byte, []byte, bool) ([]byte, error) { return nil, nil },
 	}
 	patch := install.File{
-		Path:   patchFile(env),
-		Upsert: func(old []byte) ([]byte, error) { return upsert(old, rows...) },
+		Path: patchFile(env),
+		Upsert: func(old []byte) ([]byte, error) {
+			switch {
+			case !o.Server():
+				return upsert(old, plugin)
+			case !o.Hooks():
+				return upsert(old, server)
+			}
+			text, err := upsert(old, server, plugin)
+			if errors.Is(err, install.ErrForeignServer) {
+				return upsert(old, plugin)
+			}
+			return text, err
+		},
 		Remove: remove,
+	}
+	if !o.Hooks() {
+		return []install.File{patch}, nil
 	}
 	return []install.File{shim, patch}, nil
 }
 
 // Check implements [install.Target].
-func (t Target) Check(env install.Env, o install.Options) install.Report {
+func (Target) Check(env install.Env, o install.Options) install.Report {
 	var report install.Report
 	add := func(off bool, do, what string, args ...any) {
 		report.Problems = append(report.Problems, install.Problem{What: fmt.Sprintf(what, args...), Do: do, Off: off})
 	}
-	o.Scope, o.MCP = install.UserScope, false
-	rows, err := wanted(env, o)
+	o.Scope = install.UserScope
+	plugin, _, err := wanted(env, o)
 	if err != nil {
 		add(true, "use another folder for the integrations", "%v", err)
 	}
@@ -151,10 +160,8 @@ func (t Target) Check(env install.Env, o install.Options) install.Report {
 	if p.blank && text != nil {
 		add(true, "remove the file, or put [] into it", "%s has no list of rows: DSH does not start", path)
 	}
-	for _, server := range p.ours(serverID) {
-		if !server.off() {
-			report.Problems = append(report.Problems, serverOf(server.row).Stale(env, o, Host, path)...)
-		}
+	for _, server := range p.servers() {
+		report.Servers = append(report.Servers, env.Registered(o, Host, serverOf(server), path, isTrue(member(server, "disabled"))))
 	}
 	ours := p.ours(rowID)
 	if len(ours) > 1 {
@@ -180,24 +187,9 @@ func (t Target) Check(env install.Env, o install.Options) install.Report {
 	if err != nil {
 		add(true, "reme-hook install dsh", "the plugin is missing, so DSH skips it: %v", err)
 	}
-	current := ours[0].current(rows[0]) && bytes.Equal(shim, dsh.Shim(t.Version))
-	for event := range Adapter().Events {
-		report.Hooks = append(report.Hooks, install.Configured{
-			Event: event, Command: command(value(ours[0].command), event), Shell: install.PosixShell,
-			File: path, Timeout: childTime, Current: current,
-		})
-	}
-	slices.SortFunc(report.Hooks, func(a, b install.Configured) int { return strings.Compare(a.Event, b.Event) })
+	current := ours[0].current(plugin) && bytes.Equal(shim, dsh.Shim)
+	report.Hooks = install.PluginHooks(Host, Adapter().Events, value(ours[0].command), path, childTime, current)
 	return report
-}
-
-// command is what the plugin runs for an event, as a shell would be told.
-func command(program, event string) string {
-	quoted := "'" + strings.ReplaceAll(program, "'", `'\''`) + "'"
-	if filepath.Separator == '\\' {
-		quoted = `"` + program + `"`
-	}
-	return quoted + " " + string(Host) + " " + event
 }
 
 // switchedOff tells whether the user has disabled our row, in itself or in a row

@@ -1,9 +1,11 @@
 package dsh
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"runtime"
 	"strings"
 	"sync"
@@ -11,6 +13,7 @@ import (
 
 	"github.com/agentscope-ai/reme-hook/hooks/hosttest"
 	"github.com/agentscope-ai/reme-hook/install"
+	"github.com/agentscope-ai/reme-hook/plugins/dsh"
 	"gopkg.in/yaml.v3"
 )
 
@@ -20,7 +23,7 @@ var (
 	get     = hosttest.Get
 )
 
-var target = Target{Version: "1.2.3"}
+var target = Target{}
 
 func mustInstall(t *testing.T, env install.Env) []install.Change {
 	t.Helper()
@@ -44,15 +47,15 @@ func TestFiles(t *testing.T) {
 	if changes := mustInstall(t, env); len(changes) != 2 {
 		t.Errorf("%d changes", len(changes))
 	}
-	shim := get(t, filepath.Join(env.IntegrationsDir, "dsh", "reme-hook.mjs"))
-	if !strings.Contains(shim, "Made by reme-hook 1.2.3") {
-		t.Error("the plugin does not say who made it")
+	if shim := get(t, filepath.Join(env.IntegrationsDir, "dsh", "reme-hook.mjs")); shim != string(dsh.Shim) {
+		t.Errorf("the plugin is %s", shim)
 	}
 	if changes := mustInstall(t, env); len(changes) != 0 {
 		t.Errorf("a second install changes %v", changes)
 	}
-	if _, err := install.Install(t.Context(), Target{Version: "2"}, env, install.Options{}); err != nil {
-		t.Error(err)
+	write(t, shimFile(env), "// of another version")
+	if changes := mustInstall(t, env); len(changes) != 1 {
+		t.Errorf("an upgrade changes %v", changes)
 	}
 	mustUninstall(t, env)
 	for _, path := range []string{filepath.Join(env.IntegrationsDir, "dsh"), filepath.Join(env.Home, ".dsh")} {
@@ -122,7 +125,7 @@ func TestFilesOfOthers(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		one(t, "two at once", []byte(get(t, path)), []row{pluginRow(shimFile(env), env.BinaryPath())})
+		one(t, "two at once", []byte(get(t, path)), []row{pluginRow(shimFile(env), env.BinaryPath()), serverRow(env.Server(install.Options{}, Host))})
 		mustUninstall(t, env)
 		if got := get(t, path); got != theirs {
 			t.Errorf("left %q", got)
@@ -239,6 +242,50 @@ func guardTest(r row, guard string) string {
 	}
 }
 `
+}
+
+// TestServer: the MCP server may come alone, and another's of our name stays.
+func TestServer(t *testing.T) {
+	t.Parallel()
+	env := testEnv(t)
+	path := patchFile(env)
+	check := func(hooks bool, want ...install.Registered) {
+		t.Helper()
+		if r := target.Check(env, install.Options{}); len(r.Hooks) > 0 != hooks || !reflect.DeepEqual(r.Servers, want) || len(r.Problems) > 0 {
+			t.Errorf("%+v", r)
+		}
+	}
+	ours := install.Registered{Server: env.Server(install.Options{}, Host), File: path, Current: true}
+	for _, o := range []struct {
+		part    install.Part
+		hooks   bool
+		servers []install.Registered
+	}{{install.ServerPart, false, []install.Registered{ours}}, {install.HooksPart, true, nil}, {"", true, []install.Registered{ours}}} {
+		if _, err := install.Install(t.Context(), target, env, install.Options{Part: o.part}); err != nil {
+			t.Fatal(err)
+		}
+		check(o.hooks, o.servers...)
+		mustUninstall(t, env)
+		if _, err := os.Stat(dshHome(env)); err == nil {
+			t.Errorf("left %s", get(t, path))
+		}
+	}
+	mustInstall(t, env)
+	write(t, path, strings.Replace(get(t, path), "disabled: !!js '![\""+env.BinaryPath()+"\"]", "disabled: true # ", 1))
+	off := ours
+	off.Off = true
+	check(true, off)
+	const foreign = "- insert:\n    - id: mine\n      name: '@deepseek-ai/dsh-mcp-client'\n      config: {serverName: reme, transport: streamable-http, url: 'http://127.0.0.1:2333/mcp'}\n"
+	write(t, path, foreign)
+	if _, err := install.Install(t.Context(), target, env, install.Options{Part: install.ServerPart}); !errors.Is(err, install.ErrForeignServer) {
+		t.Errorf("%v", err)
+	}
+	mustInstall(t, env)
+	check(true, install.Registered{File: path})
+	mustUninstall(t, env)
+	if got := get(t, path); got != foreign {
+		t.Errorf("left %s", got)
+	}
 }
 
 func TestPathsThatCannotBeWritten(t *testing.T) {

@@ -95,21 +95,23 @@ func (p *patch) ours(ids ...string) []placed {
 		}
 		out = append(out, placed{
 			item: item, row: row, others: len(member(item, "insert").Content) > 1,
-			name: member(row, "name"), disabled: member(row, "disabled"), command: member(member(row, "config"), "command"),
+			name: member(row, "name"), disabled: member(row, "disabled"),
+			command: member(member(row, "config"), "command"), args: member(member(row, "config"), "args"),
 		})
 	}
 	return out
 }
 
-// hasForeignServer tells whether another's MCP server has the name of ours: DSH
-// does not start the second one.
-func (p *patch) hasForeignServer() bool {
+// servers are the rows of MCP servers with the name of ours. Of another's and
+// ours, DSH does not start the second one.
+func (p *patch) servers() []*yaml.Node {
+	var out []*yaml.Node
 	for _, row := range p.inserted {
-		if ourID(row) == "" && value(member(row, "name")) == serverModule && value(member(member(row, "config"), "serverName")) == install.ServerName {
-			return true
+		if ourID(row) == serverID || value(member(row, "name")) == serverModule && value(member(member(row, "config"), "serverName")) == install.ServerName {
+			out = append(out, row)
 		}
 	}
-	return false
+	return out
 }
 
 // upsert makes each of rows the one row of ours with its id in a patch file. A
@@ -132,7 +134,7 @@ func upsert(src []byte, rows ...row) ([]byte, error) {
 				continue
 			}
 		}
-		if r.id == serverID && q.hasForeignServer() {
+		if r.id == serverID && slices.ContainsFunc(q.servers(), func(row *yaml.Node) bool { return ourID(row) == "" }) {
 			return nil, install.ErrForeignServer
 		}
 		if q, err = q.without(r.id); err != nil {
@@ -225,16 +227,20 @@ func comma(items []*yaml.Node) string {
 
 // update writes the values of r over those of a row that has them.
 func (p *patch) update(at placed, r row) (*patch, error) {
-	edits := []struct {
+	type edit struct {
 		node *yaml.Node
 		text string
-	}{{at.name, r.nameYAML()}, {at.disabled, r.disabledYAML()}, {at.command, r.commandYAML()}}
-	if at.guarded(r) {
-		edits = slices.Delete(edits, 1, 2)
+	}
+	edits := []edit{{at.name, r.nameYAML()}, {at.command, r.commandYAML()}}
+	if !at.guarded(r) {
+		edits = append(edits, edit{at.disabled, r.disabledYAML()})
+	}
+	if r.args != nil {
+		edits = append(edits, edit{at.args, r.argsYAML()})
 	}
 	lines := slices.Collect(strings.Lines(p.text))
 	for _, e := range edits {
-		if e.node == nil || e.node.Kind != yaml.ScalarNode {
+		if e.node == nil || e.node.Kind != yaml.ScalarNode && e.node.Style&yaml.FlowStyle == 0 {
 			return nil, errors.New("a value is missing")
 		}
 		line := lines[e.node.Line-1]

@@ -325,6 +325,35 @@ func TestMovedKeepsEdits(t *testing.T) {
 	}
 }
 
+// TestServerArguments: a row of ours that has other arguments gets those of an
+// install.
+func TestServerArguments(t *testing.T) {
+	t.Parallel()
+	want := serverRow(install.Server{Command: "/x/reme-hook", Args: []string{"mcp", "--host", "dsh"}})
+	for name, change := range map[string]func(string) string{
+		"old": func(s string) string {
+			return strings.Replace(s, `["mcp","--host","dsh"]`, `["mcp"] # old`, 1) + "        more: 1\n"
+		},
+		"block": func(s string) string { return strings.Replace(s, `["mcp","--host","dsh"]`, "\n          - mcp", 1) },
+		"flow": func(string) string {
+			return "[" + serverRow(install.Server{Command: "/x/reme-hook", Args: []string{"mcp"}}).flow() + "]"
+		},
+	} {
+		installed, err := upsert(nil, want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := upsert([]byte(change(strings.TrimSuffix(string(installed), endMark+"\n"))), want)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		one(t, name, got, []row{want})
+		if name == "old" && !bytes.Contains(got, []byte("more: 1\n")) {
+			t.Errorf("what the user added is gone:\n%s", got)
+		}
+	}
+}
+
 // TestLeftovers: a file of comments only, or of nothing, would keep DSH from
 // starting.
 func TestLeftovers(t *testing.T) {

@@ -2,14 +2,15 @@ package dsh
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/agentscope-ai/reme-hook/hooks"
 	"github.com/agentscope-ai/reme-hook/install"
 	"gopkg.in/yaml.v3"
 )
@@ -37,12 +38,7 @@ type row struct {
 	module  string   // its name, as DSH takes it
 	needs   []string // files without which DSH has to skip it, absolute
 	program string   // what it calls, absolute; the command in its config
-	more    []pair   // what else is in its config
-}
-
-type pair struct {
-	key   string
-	value any
+	args    []string // of an MCP server
 }
 
 // pluginRow loads our plugin.
@@ -52,9 +48,7 @@ func pluginRow(shim, program string) row {
 
 // serverRow gives the memory to the model as tools.
 func serverRow(server install.Server) row {
-	return row{id: serverID, module: serverModule, needs: []string{server.Command}, program: server.Command, more: []pair{
-		{"serverName", install.ServerName}, {"transport", "stdio"}, {"args", server.Args},
-	}}
+	return row{id: serverID, module: serverModule, needs: []string{server.Command}, program: server.Command, args: server.Args}
 }
 
 // validate refuses paths that cannot be written down so that YAML and
@@ -94,15 +88,7 @@ func fileURL(path string) string {
 func quoteJS(s string) string { return string(encodeJSON(s)) }
 
 // encodeJSON keeps < and > as they are.
-func encodeJSON(v any) []byte {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil // nothing that this package passes
-	}
-	return bytes.TrimSpace(b.Bytes())
-}
+func encodeJSON(v any) []byte { return bytes.TrimSpace(hooks.JSONLine(v)) }
 
 // quoteYAML makes a single-quoted scalar, in which only the quote is special.
 func quoteYAML(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
@@ -111,6 +97,7 @@ func quoteYAML(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") 
 func (r row) nameYAML() string     { return quoteYAML(r.module) }
 func (r row) disabledYAML() string { return "!!js " + quoteYAML(r.guard()) }
 func (r row) commandYAML() string  { return quoteYAML(r.program) }
+func (r row) argsYAML() string     { return string(encodeJSON(r.args)) } // JSON is YAML
 
 // block is the row for a list in block style.
 func (r row) block(indent, newline string) string {
@@ -124,8 +111,8 @@ func (r row) block(indent, newline string) string {
 		"      config:",
 		"        command: " + r.commandYAML(),
 	}
-	for _, p := range r.more {
-		lines = append(lines, "        "+p.key+": "+string(encodeJSON(p.value))) // JSON is YAML
+	if r.args != nil {
+		lines = append(lines, "        serverName: "+install.ServerName, "        transport: stdio", "        args: "+r.argsYAML())
 	}
 	var b strings.Builder
 	for _, line := range append(lines, endMark) {
@@ -138,8 +125,8 @@ func (r row) block(indent, newline string) string {
 // the object for disabled is what DSH makes of the tag !!js.
 func (r row) flow() string {
 	config := map[string]any{"command": r.program}
-	for _, p := range r.more {
-		config[p.key] = p.value
+	if r.args != nil {
+		config["serverName"], config["transport"], config["args"] = install.ServerName, "stdio", r.args
 	}
 	type expr struct {
 		JS string `json:"__jsExpr"`
@@ -155,9 +142,9 @@ func (r row) flow() string {
 
 // placed is a row of ours as it was found. Nodes that are not there are nil.
 type placed struct {
-	item, row               *yaml.Node
-	others                  bool // the item inserts rows of others too
-	name, disabled, command *yaml.Node
+	item, row                     *yaml.Node
+	others                        bool // the item inserts rows of others too
+	name, disabled, command, args *yaml.Node
 }
 
 // off tells whether the user has switched the row off.
@@ -177,7 +164,8 @@ func (p placed) guarded(r row) bool {
 
 // current tells whether the row does what r would do.
 func (p placed) current(r row) bool {
-	return value(member(p.row, "id")) == r.id && value(p.name) == r.module && p.guarded(r) && value(p.command) == r.program
+	return value(member(p.row, "id")) == r.id && value(p.name) == r.module && p.guarded(r) && value(p.command) == r.program &&
+		slices.Equal(values(p.args), r.args)
 }
 
 func value(n *yaml.Node) string {
@@ -216,11 +204,17 @@ func ourID(row *yaml.Node) string {
 // serverOf is the MCP server that a row starts.
 func serverOf(row *yaml.Node) install.Server {
 	config := member(row, "config")
-	s := install.Server{Command: value(member(config, "command"))}
-	if args := member(config, "args"); args != nil {
-		for _, a := range args.Content {
-			s.Args = append(s.Args, a.Value)
-		}
+	return install.Server{Command: value(member(config, "command")), Args: values(member(config, "args"))}
+}
+
+// values are those of a list.
+func values(n *yaml.Node) []string {
+	if n == nil {
+		return nil
 	}
-	return s
+	var out []string
+	for _, v := range n.Content {
+		out = append(out, v.Value)
+	}
+	return out
 }

@@ -129,7 +129,7 @@ func upsert(src []byte) ([]byte, error) {
 	case providerName:
 		return src, nil
 	default:
-		return nil, fmt.Errorf("the memory provider %q is active, and Hermes has room for one; to have this one instead run `hermes memory off` and the command again", p)
+		return nil, fmt.Errorf("the memory provider %q is active, and Hermes has room for one; to have both run `reme-hook install hermes --shell-hooks`, to have this one instead run `hermes memory off` and the command again", p)
 	}
 	q, err := c.set(choice, func(q *config) bool { return q.provider() == providerName })
 	if err != nil {
@@ -148,21 +148,35 @@ func remove(now, original []byte, known bool) ([]byte, error) {
 	if c.provider() != providerName {
 		return now, nil
 	}
+	q, err := c.unset(choice, original, known, func(q *config) bool { return q.provider() == "" })
+	if err != nil {
+		return nil, fmt.Errorf("%w; run `hermes memory off`", err)
+	}
+	return q.left(original), nil
+}
+
+// unset takes a setting out, in one of several ways. original is the file as it
+// was before the setting was made, if that is known.
+func (c *config) unset(s setting, original []byte, known bool, done func(*config) bool) (*config, error) {
 	before, err := parse(original)
 	if err != nil || !known {
 		before = &config{}
 	}
-	for _, e := range c.removals(choice, before) {
-		q, err := c.edited(choice, e...)
-		switch {
-		case err != nil || q.provider() != "":
-		case original == nil && strings.TrimSpace(q.text) == "":
-			return nil, nil
-		default:
-			return q.bytes(), nil
+	for _, e := range c.removals(s, before) {
+		if q, err := c.edited(s, e...); err == nil && done(q) {
+			return q, nil
 		}
 	}
-	return nil, errors.New("the memory section is written in a way that is not edited; run `hermes memory off`")
+	return nil, fmt.Errorf("the %s section is written in a way that is not edited", s.section)
+}
+
+// left is the file from which something was taken: nil if nothing is left of one
+// that was not there before.
+func (c *config) left(original []byte) []byte {
+	if original == nil && strings.TrimSpace(c.text) == "" {
+		return nil
+	}
+	return c.bytes()
 }
 
 // edit puts other text in the place of some.

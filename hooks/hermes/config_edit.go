@@ -75,7 +75,11 @@ func (c *config) cut(mapping, key, value *yaml.Node) edit {
 	if !isFlow(mapping) {
 		return edit{c.lineStart(key.Line), c.lineStart(max(key.Line, c.lastLine(value)) + 1), ""}
 	}
-	start, end := c.offset(key), c.end(value)
+	return c.cutFlow(c.offset(key), c.end(value))
+}
+
+// cutFlow takes an element out of brackets, with a comma.
+func (c *config) cutFlow(start, end int) edit {
 	if rest := strings.TrimLeft(c.text[end:], " \t\r\n"); strings.HasPrefix(rest, ",") {
 		end = len(c.text) - len(strings.TrimLeft(rest[1:], " "))
 	} else if head := strings.TrimRight(c.text[:start], " \t\r\n"); strings.HasSuffix(head, ",") {
@@ -102,7 +106,7 @@ func (c *config) lastLine(n *yaml.Node) int {
 // over puts text in the place of a scalar.
 func (c *config) over(n *yaml.Node, text string) edit { return edit{c.offset(n), c.end(n), text} }
 
-// intoFlow puts a pair first into a mapping in braces.
+// intoFlow puts an element first into brackets.
 func (c *config) intoFlow(n *yaml.Node, entry string) edit {
 	at := c.offset(n) + 1
 	if len(n.Content) > 0 {

@@ -1,11 +1,11 @@
 // Package hermes is all that is known of Hermes Agent: what our memory provider
-// in it sends and accepts, and where its configuration is. Observed on release
-// 0.19.0.
+// in it, and its shell hooks, send and accept, and where its configuration is.
+// Observed on release 0.19.0.
 package hermes
 
 import (
-	"bytes"
-	"encoding/json"
+	"maps"
+	"slices"
 
 	"github.com/agentscope-ai/reme-hook/client"
 	"github.com/agentscope-ai/reme-hook/hooks"
@@ -18,24 +18,31 @@ const Host client.Host = "hermes"
 // with every later request.
 const maxContext = 10_000
 
+// providerEvents are those of the provider.
+var providerEvents = map[string]hooks.Kind{
+	"prefetch":        hooks.Prompt,
+	"sync-turn":       hooks.TurnEnd,
+	"on-pre-compress": hooks.PreCompact,
+	// Comes with compactions too, before the running turn is synced; that one is
+	// kept all the same.
+	"on-session-end": hooks.SessionEnd,
+	// Is about the session that is left. Hermes announces no other end of one that
+	// /resume or /branch leaves.
+	"on-session-switch": hooks.SessionEnd,
+	"on-memory-write":   hooks.MemoryWrite,
+}
+
 // Adapter connects Hermes to the pipeline. The provider makes the ids of turns,
-// as Hermes has none. Nothing can be injected but in answer to a prompt.
+// as Hermes has none for it. Nothing can be injected but in answer to a prompt.
 func Adapter() *hooks.Adapter {
+	events := maps.Clone(providerEvents)
+	for _, h := range shellHooks {
+		events[h.verb()] = h.kind
+	}
 	return &hooks.Adapter{
-		Host:  Host,
-		Title: "Hermes",
-		Events: map[string]hooks.Kind{
-			"prefetch":        hooks.Prompt,
-			"sync-turn":       hooks.TurnEnd,
-			"on-pre-compress": hooks.PreCompact,
-			// Comes with compactions too, before the running turn is synced; that one is
-			// kept all the same.
-			"on-session-end": hooks.SessionEnd,
-			// Is about the session that is left. Hermes announces no other end of one that
-			// /resume or /branch leaves.
-			"on-session-switch": hooks.SessionEnd,
-			"on-memory-write":   hooks.MemoryWrite,
-		},
+		Host:       Host,
+		Title:      "Hermes",
+		Events:     events,
 		Decode:     decode,
 		Encode:     encode,
 		Sample:     sample,
@@ -46,6 +53,9 @@ func Adapter() *hooks.Adapter {
 }
 
 func decode(kind hooks.Kind, p hooks.Payload) hooks.Event {
+	if p["hook_event_name"] != nil {
+		return decodeShell(kind, p)
+	}
 	e := hooks.Event{
 		Name:     p.String("event"),
 		Session:  client.Session{Scope: scope(p), ID: p.String("session_id")},
@@ -86,19 +96,23 @@ func scope(p hooks.Payload) string {
 	return "default"
 }
 
-// isPrimary tells the user's own conversations from those of subagents, cron jobs
-// and the review of a session. Hermes 0.19.0 loads no provider for these.
+// isPrimary tells the user's own conversations from those of subagents, cron jobs,
+// the curator and the review of a session. Hermes 0.19.0 loads no provider for
+// these.
 func isPrimary(p hooks.Payload) bool {
 	agent, platform, written := p.String("agent_context"), p.String("platform"), p.Object("metadata").String("execution_context")
-	return (agent == "" || agent == "primary") && platform != "cron" && platform != "subagent" && (written == "" || written == "foreground")
+	return (agent == "" || agent == "primary") && !slices.Contains([]string{"cron", "subagent", "curator"}, platform) && (written == "" || written == "foreground")
 }
 
 // encode answers with one JSON object, or with nothing.
 func encode(_ hooks.Event, o hooks.Outcome) []byte {
-	if o.Context == "" {
-		return nil
+	switch {
+	case o.Deny != "":
+		return hooks.JSONLine(map[string]string{"decision": "block", "reason": o.Deny})
+	case o.Context != "":
+		return hooks.JSONLine(map[string]string{"context": o.Context})
 	}
-	return encodeJSON(map[string]string{"context": o.Context})
+	return nil
 }
 
 // sample makes a payload as the provider sends it.
@@ -110,16 +124,5 @@ func sample(e hooks.Event) []byte {
 	case hooks.TurnEnd:
 		payload["event"], payload["assistant_content"] = "sync_turn", e.Reply
 	}
-	return encodeJSON(payload)
-}
-
-// encodeJSON writes one line of JSON and keeps < and > as they are.
-func encodeJSON(v any) []byte {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil // nothing that this package passes
-	}
-	return b.Bytes()
+	return hooks.JSONLine(payload)
 }

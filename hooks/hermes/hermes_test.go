@@ -101,8 +101,11 @@ func TestEncode(t *testing.T) {
 	if want := `{"context":"<a> & \"b\"\n"}` + "\n"; string(out) != want {
 		t.Errorf("%q, want %q", out, want)
 	}
-	if out := encode(hooks.Event{}, hooks.Outcome{Deny: "no"}); out != nil {
-		t.Errorf("%q for what Hermes cannot be told", out)
+	if out := encode(hooks.Event{}, hooks.Outcome{Deny: "no"}); string(out) != `{"decision":"block","reason":"no"}`+"\n" {
+		t.Errorf("%q", out)
+	}
+	if out := encode(hooks.Event{}, hooks.Outcome{}); out != nil {
+		t.Errorf("%q for nothing", out)
 	}
 }
 

@@ -1,8 +1,6 @@
 package hermes
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,26 +9,24 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/agentscope-ai/reme-hook/client"
 	"github.com/agentscope-ai/reme-hook/install"
 	"github.com/agentscope-ai/reme-hook/plugins/hermes"
 )
 
-// Target installs our memory provider into Hermes, for the profile that hermes
-// itself would take. Hermes asks for no approval, and has no configuration in
-// projects.
+// Target installs our memory provider into Hermes, or else shell hooks, for the
+// profile that hermes itself would take. Hermes has no configuration in projects.
 type Target struct {
 	Version string // of this program, which the provider bears
 }
 
-var _ install.Target = Target{}
+var _ install.ShellHooker = Target{}
 
 // childTime is what the provider allows a child.
 const childTime = 3 * time.Second
@@ -84,69 +80,116 @@ func (Target) Find(ctx context.Context, env install.Env, o install.Options) inst
 // something that an uninstall does not know of. Python does without then.
 const pycache = "__pycache__"
 
-// wanted are the files of the provider as they should be.
-func (t Target) wanted(env install.Env, o install.Options) (map[string][]byte, error) {
+// plugin is the provider as it should be.
+func (t Target) plugin(env install.Env, o install.Options) (install.Folder, error) {
+	p := install.Folder{Dir: pluginDir(env), Main: "__init__.py"}
 	if o.Scope != "" && o.Scope != install.UserScope {
-		return nil, install.UnknownScope(o.Scope)
+		return p, install.UnknownScope(o.Scope)
 	}
-	program := env.CommandPath(o)
-	literal, err := json.Marshal(program)
-	if err != nil || !utf8.ValidString(program) || strings.ContainsFunc(program, unicode.IsControl) {
-		return nil, fmt.Errorf("the path %q cannot be put into a program in Python", program)
+	literal, err := install.Literal(env.CommandPath(o))
+	if err != nil {
+		return p, err
 	}
-	files := hermes.Files(t.Version, string(literal))
-	if st, err := os.Stat(filepath.Join(pluginDir(env), pycache)); err != nil || !st.IsDir() {
-		files[pycache] = []byte("Keeps Python from leaving files here.\n")
+	p.Files = hermes.Files(t.Version, literal)
+	if st, err := os.Stat(filepath.Join(p.Dir, pycache)); err != nil || !st.IsDir() {
+		p.Files[pycache] = []byte("Keeps Python from leaving files here.\n")
 	}
-	return files, nil
+	return p, nil
 }
 
+// ShellHooks implements [install.ShellHooker].
+func (Target) ShellHooks() {}
+
 // Files implements [install.Target]. The provider comes first, as Hermes does
-// without a word if it is not there.
+// without a word if it is not there. It gives the model the tools: our MCP server
+// is for those who want no provider. Once connected by shell hooks, Hermes stays
+// so until an uninstall.
 func (t Target) Files(env install.Env, o install.Options) ([]install.File, error) {
-	wanted, err := t.wanted(env, o)
+	plugin, err := t.plugin(env, o)
 	if err != nil {
 		return nil, err
 	}
-	if init, err := os.ReadFile(filepath.Join(pluginDir(env), "__init__.py")); err == nil && !isOurs(init) {
-		return nil, fmt.Errorf("%s holds another plugin; move it away and run the command again", pluginDir(env))
-	}
-	var files []install.File
-	for name, text := range wanted {
-		files = append(files, install.File{
-			Path: filepath.Join(pluginDir(env), name),
-			Upsert: func(old []byte) ([]byte, error) {
-				if bytes.Equal(old, text) {
-					return old, nil
-				}
-				return text, nil
-			},
-			Remove: func([]byte, []byte, bool) ([]byte, error) { return nil, nil },
-		})
-	}
-	slices.SortFunc(files, func(a, b install.File) int { return strings.Compare(a.Path, b.Path) })
-	config := install.File{Path: configFile(env), Upsert: upsert, Remove: remove}
-	if o.MCP {
-		config.Upsert = func(old []byte) ([]byte, error) {
-			text, err := upsert(old)
-			if err != nil {
-				return nil, err
-			}
-			return upsertServer(text, env.Server(o))
-		}
-		config.Remove = func(now, original []byte, known bool) ([]byte, error) {
+	now, err := readConfig(env)
+	shell := o.ShellHooks || err == nil && len(now.hooks()) > 0
+	config := install.File{
+		Path:   configFile(env),
+		Upsert: func(old []byte) ([]byte, error) { return configured(old, env, o, shell) },
+		Remove: func(now, original []byte, known bool) ([]byte, error) {
 			text, err := remove(now, original, known)
 			if err != nil {
 				return nil, err
 			}
+			if text, err = removeHooks(text, original, known); err != nil {
+				return nil, err
+			}
 			return removeServer(text, original, known)
-		}
+		},
+	}
+	if !o.Hooks() {
+		return []install.File{config}, nil
+	}
+	files := []install.File{{Path: approvalsFile(env), Upsert: keep, Remove: removeApprovals}}
+	switch foreign := plugin.Foreign(); {
+	case foreign == nil:
+		files = slices.Concat(providerFiles(plugin, shell), files)
+	case !shell:
+		return nil, foreign
 	}
 	return append(files, config), nil
 }
 
-// isOurs tells our provider from another one of the same name.
-func isOurs(init []byte) bool { return bytes.Contains(init, []byte("Made by reme-hook")) }
+// configured puts into a config.yaml what o asks for.
+func configured(old []byte, env install.Env, o install.Options, shell bool) ([]byte, error) {
+	text, err := old, error(nil)
+	switch {
+	case !o.Hooks():
+		return upsertServer(old, env.Server(o, Host))
+	case shell:
+		text, err = upsertHooks(old, env.CommandPath(o))
+	default:
+		text, err = upsert(old)
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case !shell: // the provider has the tools
+		return removeServer(text, nil, false)
+	case !o.Server():
+		return text, nil
+	}
+	with, err := upsertServer(text, env.Server(o, Host))
+	if errors.Is(err, install.ErrForeignServer) {
+		return text, nil
+	}
+	return with, err
+}
+
+// keep leaves a file as it is.
+func keep(old []byte) ([]byte, error) { return old, nil }
+
+// providerFiles are the files of the provider, which shell hooks do without.
+func providerFiles(plugin install.Folder, shell bool) []install.File {
+	files := plugin.InstallFiles()
+	for i := range files {
+		if shell {
+			files[i].Upsert = keep
+		}
+	}
+	return files
+}
+
+// readConfig reads the config.yaml; an empty one if there is none.
+func readConfig(env install.Env) (*config, error) {
+	text, err := os.ReadFile(configFile(env))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return &config{}, err
+	}
+	c, err := parse(text)
+	if err != nil {
+		return &config{}, fmt.Errorf("%s: %w", configFile(env), err)
+	}
+	return c, nil
+}
 
 // Check implements [install.Target].
 func (t Target) Check(env install.Env, o install.Options) install.Report {
@@ -155,30 +198,25 @@ func (t Target) Check(env install.Env, o install.Options) install.Report {
 		report.Problems = append(report.Problems, install.Problem{What: fmt.Sprintf(what, args...), Do: do, Off: true})
 	}
 	o.Scope = install.UserScope
-	wanted, err := t.wanted(env, o)
+	plugin, err := t.plugin(env, o)
 	if err != nil {
 		add("use another folder for the integrations", "%v", err)
 	}
-	text, err := os.ReadFile(configFile(env))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		add("make the file readable", "%v", err)
-	}
-	c, err := parse(text)
+	c, err := readConfig(env)
 	if err != nil {
-		add("repair the file", "%s: %v", configFile(env), err)
-		c = &config{}
+		add("repair the file", "%v", err)
 	}
-	report.Problems = append(report.Problems, c.server().Stale(env, o, Host, configFile(env))...)
-	current, program := true, ""
-	for name, text := range wanted {
-		now, err := os.ReadFile(filepath.Join(pluginDir(env), name))
-		current = current && err == nil && bytes.Equal(now, text)
-		if name == "cli.py" && json.Unmarshal([]byte(hermes.Program(now)), &program) != nil {
-			program = ""
+	report.Servers = c.servers(env, o)
+	placed := plugin.Placed()
+	if placedHooks := c.hooks(); len(placedHooks) > 0 {
+		if c.provider() == providerName {
+			add("reme-hook uninstall hermes, then install it one way", "%s has both shell hooks and the memory provider of reme-hook: everything is remembered twice", configFile(env))
 		}
+		if st, err := c.trusted(env, placedHooks); err != nil || !st.OK() {
+			report.Notes = append(report.Notes, "Hermes skips these hooks until you approve them, one by one when it is started at a terminal, or with reme-hook install hermes --trust")
+		}
+		return withShellHooks(report, env, o, placedHooks)
 	}
-	init, err := os.ReadFile(filepath.Join(pluginDir(env), "__init__.py"))
-	placed := err == nil && isOurs(init)
 	switch selected := c.provider(); {
 	case !placed && selected != providerName:
 		return report
@@ -189,31 +227,66 @@ func (t Target) Check(env install.Env, o install.Options) install.Report {
 	case selected != providerName:
 		add("hermes memory off, then reme-hook install hermes; or reme-hook uninstall hermes", "%s has another memory provider, %q", configFile(env), selected)
 	}
-	for event := range Adapter().Events {
-		report.Hooks = append(report.Hooks, install.Configured{
-			Event: event, Command: command(cmp.Or(program, env.CommandPath(o)), event), Shell: install.PosixShell,
-			File: pluginDir(env), Timeout: childTime, Current: current,
-		})
+	report.OwnTools = true
+	cli, _ := os.ReadFile(filepath.Join(plugin.Dir, "cli.py"))
+	program := ""
+	if json.Unmarshal([]byte(hermes.Program(cli)), &program) != nil {
+		program = env.CommandPath(o)
 	}
-	slices.SortFunc(report.Hooks, func(a, b install.Configured) int { return strings.Compare(a.Event, b.Event) })
+	report.Hooks = install.PluginHooks(Host, providerEvents, program, plugin.Dir, childTime, plugin.Current())
 	return report
 }
 
-// command is what the provider runs for an event, as a shell would be told.
-func command(program, event string) string {
-	quoted := "'" + strings.ReplaceAll(program, "'", `'\''`) + "'"
-	if runtime.GOOS == "windows" {
-		quoted = `"` + program + `"`
+// withShellHooks adds what is configured of shell hooks to a report.
+func withShellHooks(report install.Report, env install.Env, o install.Options, placed []placedHook) install.Report {
+	report.Notes = append(report.Notes, shellLimits...)
+	for _, h := range shellHooks {
+		i := slices.IndexFunc(placed, func(p placedHook) bool { return p.event == h.event })
+		if i < 0 {
+			report.Missing = append(report.Missing, h.verb())
+			continue
+		}
+		report.Hooks = append(report.Hooks, install.Configured{
+			Event: h.verb(), Command: placed[i].command, Shell: install.PosixShell, File: configFile(env), Timeout: shellTime,
+			Current: placed[i].command == command(env.CommandPath(o), h.verb()),
+		})
 	}
-	return quoted + " " + string(Host) + " " + event
+	return report
 }
 
-// Trust implements [install.Target]: Hermes asks for no approval.
-func (Target) Trust(context.Context, install.Env, install.Options) error { return nil }
+// command is how a program is run for an event, as a shell would be told.
+func command(program, event string) string {
+	switch {
+	case runtime.GOOS == "windows":
+		program = `"` + program + `"`
+	case !plainPath.MatchString(program):
+		program = "'" + strings.ReplaceAll(program, "'", `'\''`) + "'"
+	}
+	return program + " " + string(Host) + " " + event
+}
+
+var plainPath = regexp.MustCompile(`^[\w./@%+=:,-]+$`)
+
+// Trust implements [install.Target]: Hermes asks for approval of shell hooks only.
+func (Target) Trust(_ context.Context, env install.Env, o install.Options) error {
+	c, err := readConfig(env)
+	if err != nil {
+		return err
+	}
+	return approveHooks(env, c.hooks(), env.CommandPath(o))
+}
 
 // Trusted implements [install.Target]. It asks Hermes what it makes of its
-// configuration: an error in the import of a provider is otherwise silent.
+// configuration: an error in the import of a provider is otherwise silent. Of
+// shell hooks it knows itself which are approved.
 func (Target) Trusted(ctx context.Context, env install.Env, o install.Options) (install.TrustState, error) {
+	c, err := readConfig(env)
+	if err != nil {
+		return install.TrustState{}, err
+	}
+	if placed := c.hooks(); len(placed) > 0 {
+		return c.trusted(env, placed)
+	}
 	var st install.TrustState
 	binary, err := env.LookPath(o.Program("hermes"))
 	if err != nil {
@@ -236,4 +309,32 @@ func (Target) Trusted(ctx context.Context, env install.Env, o install.Options) (
 		st.Problems = []install.Problem{{What: "the memory provider in Hermes does not find reme-hook", Do: "reme-hook install hermes", Off: true}}
 	}
 	return st, nil
+}
+
+// trusted tells which shell hooks are approved: those that the user has approved,
+// or all.
+func (c *config) trusted(env install.Env, placed []placedHook) (install.TrustState, error) {
+	st := install.TrustState{Needed: true, Source: approvalsFile(env)}
+	text, err := os.ReadFile(st.Source)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return st, err
+	}
+	a, err := parseApprovals(text)
+	if err != nil {
+		return st, fmt.Errorf("%s: %w", st.Source, err)
+	}
+	all := resolved(value(c.root, "hooks_auto_accept"))
+	for _, h := range placed {
+		state := install.TrustNo
+		if a.has(h.event, h.command) || all != nil && isTrue(all.Value) || isTrue(env.Getenv("HERMES_ACCEPT_HOOKS")) {
+			state = install.TrustYes
+		}
+		st.Hooks = append(st.Hooks, install.HookTrust{Event: strings.ReplaceAll(h.event, "_", "-"), File: configFile(env), State: state})
+	}
+	return st, nil
+}
+
+// isTrue reads a switch as Hermes does.
+func isTrue(s string) bool {
+	return slices.Contains([]string{"1", "true", "yes", "on"}, strings.ToLower(strings.TrimSpace(s)))
 }

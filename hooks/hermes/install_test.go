@@ -37,15 +37,18 @@ func TestInstallAndBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		target := Target{Version: "1"}
-		for _, o := range []install.Options{{}, {MCP: true, Command: "/old/reme-hook"}, {MCP: true}} {
+		server := func(o install.Options, want bool) {
 			if _, err := install.Install(t.Context(), target, env, o); err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
-			if r := target.Check(env, install.Options{}); o.Command != "" && !strings.Contains(r.Problems[0].What, "/old/reme-hook") {
+			if r := target.Check(env, install.Options{}); r.HasServer() != want || want && r.Servers[0].Current != (o.Command == "") {
 				t.Errorf("%s: %+v", name, r)
 			}
 		}
-		if r := target.Check(env, install.Options{}); len(r.Problems) > 0 || len(r.Hooks) != len(Adapter().Events) || !r.Hooks[0].Current {
+		server(install.Options{Part: install.ServerPart, Command: "/old/reme-hook"}, true)
+		server(install.Options{Part: install.ServerPart}, true)
+		server(install.Options{}, false) // the provider has the tools
+		if r := target.Check(env, install.Options{}); len(r.Problems) > 0 || len(r.Hooks) != len(providerEvents) || !r.Hooks[0].Current || !r.OwnTools {
 			t.Errorf("%s: %+v", name, r)
 		}
 		if _, err := install.Uninstall(t.Context(), target, env, install.Options{}); err != nil {

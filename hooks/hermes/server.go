@@ -1,7 +1,6 @@
 package hermes
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
@@ -14,7 +13,7 @@ func serverSetting(s install.Server) setting {
 	return setting{
 		section: "mcp_servers", key: install.ServerName,
 		value:  "{command: " + quote(s.Command) + ", args: [" + strings.Join(s.Args, ", ") + "]}",
-		byHand: "put the server in by hand, or leave out --mcp",
+		byHand: "put the server in by hand",
 	}
 }
 
@@ -36,8 +35,18 @@ func (c *config) server() install.Server {
 	return s
 }
 
+// servers is the MCP server of our name, nothing if there is none.
+func (c *config) servers(env install.Env, o install.Options) []install.Registered {
+	n := c.node(serverSetting(install.Server{}))
+	if n == nil || isNull(n) {
+		return nil
+	}
+	enabled := value(n, "enabled")
+	return []install.Registered{env.Registered(o, Host, c.server(), configFile(env), enabled != nil && enabled.Value == "false")}
+}
+
 // upsertServer puts our MCP server into a config.yaml. What is there of ours
-// keeps all but its command.
+// keeps all but its command, unless it has other arguments.
 func upsertServer(src []byte, want install.Server) ([]byte, error) {
 	if strings.Contains(want.Command, "${") {
 		return nil, fmt.Errorf("in the path %q Hermes would look for a variable", want.Command)
@@ -53,7 +62,7 @@ func upsertServer(src []byte, want install.Server) ([]byte, error) {
 	if err := c.once(s); err != nil {
 		return nil, err
 	}
-	done := func(q *config) bool { have := q.server(); return have.Ours() && have.Command == want.Command }
+	done := func(q *config) bool { return q.server().Equal(want) }
 	n := c.node(s)
 	switch {
 	case done(c):
@@ -66,11 +75,14 @@ func upsertServer(src []byte, want install.Server) ([]byte, error) {
 	case !c.server().Ours():
 		return nil, install.ErrForeignServer
 	}
-	q, err := c.edited(s, c.over(value(n, "command"), quote(want.Command)))
-	if err != nil || !done(q) {
+	if q, err := c.edited(s, c.over(value(n, "command"), quote(want.Command))); err == nil && done(q) {
+		return q.bytes(), nil
+	}
+	text, err := removeServer(src, src, true)
+	if err != nil {
 		return nil, s.refused()
 	}
-	return q.bytes(), nil
+	return upsertServer(text, want)
 }
 
 // removeServer takes our MCP server out again. It returns nil if nothing is left
@@ -81,19 +93,9 @@ func removeServer(now, original []byte, known bool) ([]byte, error) {
 		return now, err
 	}
 	s := serverSetting(c.server())
-	before, err := parse(original)
-	if err != nil || !known {
-		before = &config{}
+	q, err := c.unset(s, original, known, func(q *config) bool { return q.node(s) == nil })
+	if err != nil {
+		return nil, fmt.Errorf("%w; run `hermes mcp remove %s`", err, install.ServerName)
 	}
-	for _, e := range c.removals(s, before) {
-		q, err := c.edited(s, e...)
-		switch {
-		case err != nil || q.node(s) != nil:
-		case original == nil && strings.TrimSpace(q.text) == "":
-			return nil, nil
-		default:
-			return q.bytes(), nil
-		}
-	}
-	return nil, errors.New("the mcp_servers section is written in a way that is not edited; run `hermes mcp remove " + install.ServerName + "`")
+	return q.left(original), nil
 }

@@ -102,7 +102,7 @@ func TestServerEdited(t *testing.T) {
 		},
 		"in braces": {
 			"{mcp_servers: {git: {}, reme: {command: '/it''s/reme-hook', args: [mcp, x]}}, z: 1}\n",
-			"{mcp_servers: {git: {}, reme: {command: 'NEW', args: [mcp, x]}}, z: 1}\n",
+			"{mcp_servers: {reme: {command: 'NEW', args: [mcp]}, git: {}}, z: 1}\n",
 			"{mcp_servers: {git: {}}, z: 1}\n",
 		},
 	} {

@@ -3,6 +3,9 @@
 package hosttest
 
 import (
+	"bytes"
+	"encoding/json"
+	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/agentscope-ai/reme-hook/client"
+	"github.com/agentscope-ai/reme-hook/gateway"
 	"github.com/agentscope-ai/reme-hook/hooks"
 	"github.com/agentscope-ai/reme-hook/install"
 )
@@ -70,4 +74,31 @@ func Get(t *testing.T, path string) string {
 		t.Fatal(err)
 	}
 	return string(b)
+}
+
+var update = flag.Bool("update", false, "write the declarations of the tools")
+
+// Tools checks that a plugin's file declares the tools of the memory, with that
+// before their names.
+func Tools(t *testing.T, prefix, path string) {
+	t.Helper()
+	functions, err := gateway.Functions(prefix)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want bytes.Buffer
+	enc := json.NewEncoder(&want)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(functions); err != nil {
+		t.Fatal(err)
+	}
+	if *update {
+		if err := os.WriteFile(path, want.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if Get(t, path) != want.String() {
+		t.Errorf("%s is not what this test with -update makes of the memory's tools", path)
+	}
 }

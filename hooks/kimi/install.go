@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -80,15 +81,18 @@ func (t Target) Files(env install.Env, o install.Options) ([]install.File, error
 	if err != nil {
 		return nil, err
 	}
-	files := []install.File{{
-		Path: configFile(env),
-		Upsert: func(old []byte) ([]byte, error) {
-			return upsert(old, known(entries, t.Find(context.Background(), env, o).Version))
-		},
-		Remove: remove,
-	}}
-	if o.MCP {
-		files = append(files, env.Server(o).File(serversFile(env)))
+	var files []install.File
+	if o.Hooks() {
+		files = append(files, install.File{
+			Path: configFile(env),
+			Upsert: func(old []byte) ([]byte, error) {
+				return upsert(old, known(entries, t.Find(context.Background(), env, o).Version))
+			},
+			Remove: remove,
+		})
+	}
+	if o.Server() {
+		files = append(files, env.Server(o, Host).File(serversFile(env)))
 	}
 	return files, nil
 }
@@ -153,8 +157,8 @@ func ours(command string) bool { return install.Ours(command, Host) }
 // configuration as it is now.
 func (Target) Validate(ctx context.Context, env install.Env, o install.Options) error {
 	program, err := env.LookPath(o.Program("kimi"))
-	if err != nil {
-		return nil // nobody to ask
+	if err != nil || !o.Hooks() {
+		return nil // nobody to ask, or nothing that Kimi would tell
 	}
 	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()
@@ -174,52 +178,26 @@ func (Target) Check(env install.Env, o install.Options) install.Report {
 	if err != nil {
 		r.Problems = append(r.Problems, install.Problem{What: err.Error(), Do: "use another folder for the integrations", Off: true})
 	}
-	add := func(file string, entries []entry, current func(entry) bool) {
-		for _, e := range entries {
-			if ours(e.Command) {
-				r.Hooks = append(r.Hooks, install.Configured{
-					Event: install.EventOf(e.Command, Host), Command: e.Command, Shell: shell(), File: file,
-					Timeout: time.Duration(e.Timeout) * time.Second, Current: current(e),
-				})
-			}
-		}
-	}
 	path := configFile(env)
 	entries, err := readEntries(path)
 	if err != nil {
 		r.Problems = append(r.Problems, install.Problem{What: path + ": " + err.Error(), Do: "repair the file: Kimi Code runs none of the hooks in it", Off: true})
 	}
-	add(path, entries, func(e entry) bool {
-		for _, w := range wanted {
-			if w == e {
-				return true
-			}
+	for _, e := range entries {
+		if ours(e.Command) {
+			r.Hooks = append(r.Hooks, e.configured(path, slices.Contains(wanted, e)))
 		}
-		return false
-	})
-	inFile := len(r.Hooks)
-	manifest, entries := pluginEntries(kimiHome(env))
-	add(manifest, entries, func(entry) bool { return true }) // its updates are Kimi's business
-	if inFile > 0 && len(r.Hooks) > inFile {
-		r.Problems = append(r.Problems, install.Problem{
-			What: "each hook runs twice: " + path + " has them, and so has the plugin in " + filepath.Dir(manifest),
-			Do:   "remove one: /plugins in Kimi Code, or reme-hook uninstall kimi",
-		})
 	}
-	r.Problems = append(r.Problems, install.JSONServer(serversFile(env)).Stale(env, o, Host, serversFile(env))...)
+	r.Servers = env.JSONServers(o, Host, serversFile(env))
 	for _, h := range configured {
 		found := map[string]bool{}
-		for _, c := range r.Hooks[:inFile] {
+		for _, c := range r.Hooks {
 			if c.Event == h.Event {
 				found[c.Command] = true // the same command runs once
 			}
 		}
-		inPlugin := false
-		for _, c := range r.Hooks[inFile:] {
-			inPlugin = inPlugin || c.Event == h.Event
-		}
 		switch {
-		case len(found) == 0 && !inPlugin && len(r.Hooks) > 0 && since[h.HostEvent] == "":
+		case len(found) == 0 && len(r.Hooks) > 0 && since[h.HostEvent] == "":
 			r.Missing = append(r.Missing, h.Event)
 		case len(found) > 1:
 			r.Problems = append(r.Problems, install.Problem{
@@ -228,42 +206,56 @@ func (Target) Check(env install.Env, o install.Options) install.Report {
 			})
 		}
 	}
+	for _, manifest := range manifests(kimiHome(env)) {
+		p := install.Plugin{Dir: filepath.Dir(manifest), Remove: "/plugins in Kimi Code", Servers: env.PluginServers(o, Host, manifest)}
+		for _, e := range pluginEntries(manifest) {
+			p.Hooks = append(p.Hooks, e.configured(manifest, true))
+		}
+		r.Add(Host, p)
+	}
 	return r
 }
 
-// pluginEntries finds the hooks of plugins that call us and are switched on, and
-// the manifest that has them.
-func pluginEntries(home string) (manifest string, entries []entry) {
+// configured is an entry of ours in a file.
+func (e entry) configured(file string, current bool) install.Configured {
+	return install.Configured{
+		Event: install.EventOf(e.Command, Host), Command: e.Command, Shell: shell(), File: file,
+		Timeout: time.Duration(e.Timeout) * time.Second, Current: current,
+	}
+}
+
+// manifests are those of the plugins that are switched on.
+func manifests(home string) []string {
 	var installed struct {
 		Plugins []struct {
-			ID      string
 			Root    string
 			Enabled *bool
 		}
 	}
 	b, err := os.ReadFile(filepath.Join(home, "plugins", "installed.json"))
 	if err != nil || json.Unmarshal(b, &installed) != nil {
-		return "", nil
+		return nil
 	}
+	var out []string
 	for _, p := range installed.Plugins {
 		if p.Enabled != nil && !*p.Enabled || p.Root == "" {
 			continue
 		}
 		for _, name := range []string{"kimi.plugin.json", filepath.Join(".kimi-plugin", "plugin.json")} {
-			path := filepath.Join(p.Root, name)
-			var m struct{ Hooks []entry }
-			b, err := os.ReadFile(path)
-			if err != nil || json.Unmarshal(b, &m) != nil {
-				continue
-			}
-			for _, e := range m.Hooks {
-				if ours(e.Command) {
-					manifest, entries = path, append(entries, e)
-				}
-			}
+			out = append(out, filepath.Join(p.Root, name))
 		}
 	}
-	return manifest, entries
+	return out
+}
+
+// pluginEntries are the hooks in a manifest that call us.
+func pluginEntries(manifest string) []entry {
+	var m struct{ Hooks []entry }
+	b, err := os.ReadFile(manifest)
+	if err != nil || json.Unmarshal(b, &m) != nil {
+		return nil
+	}
+	return slices.DeleteFunc(m.Hooks, func(e entry) bool { return !ours(e.Command) })
 }
 
 // Trust implements [install.Target]: Kimi asks for no approval of hooks.
@@ -272,4 +264,24 @@ func (Target) Trust(context.Context, install.Env, install.Options) error { retur
 // Trusted implements [install.Target].
 func (Target) Trusted(context.Context, install.Env, install.Options) (install.TrustState, error) {
 	return install.TrustState{}, nil
+}
+
+// Plugins implements [install.PluginLister].
+func (Target) Plugins(env install.Env) map[string]string {
+	var installed struct {
+		Plugins []struct {
+			ID      string `json:"id"`
+			Root    string `json:"root"`
+			Enabled bool   `json:"enabled"`
+		} `json:"plugins"`
+	}
+	out := map[string]string{}
+	if b, err := os.ReadFile(filepath.Join(kimiHome(env), "plugins", "installed.json")); err == nil && json.Unmarshal(b, &installed) == nil {
+		for _, p := range installed.Plugins {
+			if p.Enabled {
+				out[p.ID] = p.Root
+			}
+		}
+	}
+	return out
 }

@@ -438,25 +438,24 @@ func TestManifest(t *testing.T) {
 	root := t.TempDir()
 	write(t, filepath.Join(root, "root", "kimi.plugin.json"), get(t, filepath.Join("..", "..", "plugins", "kimi", "kimi.plugin.json")))
 	write(t, filepath.Join(root, "plugins", "installed.json"), `{"plugins":[{"id":"reme","root":"`+filepath.Join(root, "root")+`"}]}`)
-	_, entries := pluginEntries(root)
-	if len(entries) != len(configured) {
-		t.Fatalf("%+v", entries)
+	var entries []entry
+	for _, manifest := range manifests(root) {
+		entries = append(entries, pluginEntries(manifest)...)
 	}
-	for i, h := range configured {
-		e := entries[i]
-		if e.Event != h.HostEvent || e.Matcher != h.Matcher || e.Timeout != h.Timeout || install.EventOf(e.Command, Host) != h.Event {
-			t.Errorf("%+v, want %+v", e, h)
-		}
+	if want, err := entriesFor(install.OnPath); err != nil || !slices.Equal(entries, want) {
+		t.Fatalf("%+v, want %+v, %v", entries, want, err)
+	}
+	for _, e := range entries {
 		// It runs, and is silent, without the program.
 		cmd := exec.Command("/bin/sh", "-c", e.Command)
-		cmd.Env = []string{"HOME=" + root}
+		cmd.Env = []string{"PATH=" + root}
 		if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
 			t.Errorf("%s: %v, %q", e.Command, err, out)
 		}
 	}
-	write(t, filepath.Join(root, ".reme", "integrations", "bin", "reme-hook"), "#!/bin/sh\necho $1 $2; exit 2\n")
+	write(t, filepath.Join(root, "bin", "reme-hook"), "#!/bin/sh\necho $1 $2; exit 2\n")
 	cmd := exec.Command("/bin/sh", "-c", entries[2].Command)
-	cmd.Env = []string{"HOME=" + root}
+	cmd.Env = []string{"PATH=" + filepath.Join(root, "bin")}
 	if out, err := cmd.Output(); err != nil || string(out) != "kimi stop\n" {
 		t.Errorf("%v, %q", err, out)
 	}
@@ -495,12 +494,6 @@ func TestServer(t *testing.T) {
 	path := serversFile(env)
 	write(t, configFile(env), config)
 	write(t, path, theirs)
-	check := func(problems int) {
-		t.Helper()
-		if r := (Target{}).Check(env, install.Options{}); len(r.Problems) != problems {
-			t.Errorf("%+v", r.Problems)
-		}
-	}
 	do := func(o install.Options, changes int) {
 		t.Helper()
 		c, err := install.Install(t.Context(), Target{}, env, o)
@@ -508,40 +501,63 @@ func TestServer(t *testing.T) {
 			t.Errorf("%d changes, %v", len(c), err)
 		}
 	}
-	do(install.Options{}, 1)
+	server := func(current bool) {
+		t.Helper()
+		if r := (Target{}).Check(env, install.Options{}); len(r.Problems) > 0 || len(r.Servers) != 1 || r.Servers[0].Current != current || r.Servers[0].File != path {
+			t.Errorf("%+v", r)
+		}
+	}
+	do(install.Options{Part: install.HooksPart}, 1)
 	if got := get(t, path); got != theirs {
 		t.Errorf("registered without being asked: %s", got)
 	}
-	do(install.Options{MCP: true, Command: "/old/reme-hook"}, 2)
-	check(1)
-	do(install.Options{MCP: true}, 2)
-	do(install.Options{MCP: true}, 0)
+	do(install.Options{Command: "/old/reme-hook"}, 2)
+	server(false)
+	do(install.Options{}, 2)
 	do(install.Options{}, 0)
-	check(0)
-	if got := install.JSONServer(path); got.Command != env.BinaryPath() || !got.Ours() {
-		t.Errorf("%+v in %s", got, get(t, path))
-	}
+	do(install.Options{Part: install.HooksPart}, 0)
+	server(true)
 	if _, err := install.Uninstall(t.Context(), Target{}, env, install.Options{}); err != nil || get(t, path) != theirs || get(t, configFile(env)) != config {
 		t.Errorf("%v, left\n%s\n%s", err, get(t, path), get(t, configFile(env)))
 	}
 
 	// A broken list of servers stops an install of ours, and no uninstall of hooks.
 	write(t, path, "{")
-	if _, err := install.Install(t.Context(), Target{}, env, install.Options{MCP: true}); err == nil || get(t, configFile(env)) != config {
+	if _, err := install.Install(t.Context(), Target{}, env, install.Options{}); err == nil || get(t, configFile(env)) != config {
 		t.Errorf("%v, left\n%s", err, get(t, configFile(env)))
 	}
-	do(install.Options{}, 1)
+	do(install.Options{Part: install.HooksPart}, 1)
 	if _, err := install.Uninstall(t.Context(), Target{}, env, install.Options{}); err != nil || get(t, configFile(env)) != config {
 		t.Errorf("%v, left\n%s", err, get(t, configFile(env)))
 	}
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	do(install.Options{MCP: true}, 2)
+	// Alone, it asks Kimi for nothing, and there need not be a config.toml.
+	if err := os.Remove(configFile(env)); err != nil {
+		t.Fatal(err)
+	}
+	fakeKimi(t, &env, "2.1.0", "exit 1")
+	do(install.Options{Part: install.ServerPart}, 1)
 	if _, err := install.Uninstall(t.Context(), Target{}, env, install.Options{}); err != nil {
 		t.Error(err)
 	}
 	if _, err := os.Stat(path); err == nil {
 		t.Errorf("left %s", get(t, path))
+	}
+
+	// Another's server of our name stays, and keeps nobody from the hooks.
+	const foreign = `{"mcpServers": {"reme": {"url": "http://127.0.0.1:2333/mcp"}}}`
+	write(t, path, foreign)
+	if _, err := install.Install(t.Context(), Target{}, env, install.Options{Part: install.ServerPart}); !errors.Is(err, install.ErrForeignServer) {
+		t.Errorf("%v", err)
+	}
+	env.LookPath = func(string) (string, error) { return "", os.ErrNotExist }
+	do(install.Options{}, 1)
+	if r := (Target{}).Check(env, install.Options{}); r.Foreign() != path || r.HasServer() || len(r.Hooks) == 0 {
+		t.Errorf("%+v", r)
+	}
+	if _, err := install.Uninstall(t.Context(), Target{}, env, install.Options{}); err != nil || get(t, path) != foreign {
+		t.Errorf("%v, left %s", err, get(t, path))
 	}
 }

@@ -25,6 +25,7 @@ const maxContext = 9500
 
 // Adapter connects Kimi Code to the pipeline.
 func Adapter() *hooks.Adapter {
+	logs := newLogs(home)
 	return &hooks.Adapter{
 		Host:  Host,
 		Title: "Kimi Code",
@@ -41,7 +42,8 @@ func Adapter() *hooks.Adapter {
 		Decode:     decode,
 		Encode:     encode,
 		Sample:     sample,
-		ReadLog:    (&reader{home: home}).turns,
+		ReadLog:    logs.turns,
+		Logs:       logs,
 		MaxContext: maxContext,
 		Size:       hooks.Bytes,
 		Envelopes:  []string{"hook_result", "system-reminder"},

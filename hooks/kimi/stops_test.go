@@ -15,6 +15,7 @@ import (
 	"github.com/agentscope-ai/reme-hook/client"
 	"github.com/agentscope-ai/reme-hook/hooks"
 	"github.com/agentscope-ai/reme-hook/internal/config"
+	"github.com/agentscope-ai/reme-hook/internal/link"
 	"github.com/agentscope-ai/reme-hook/spool"
 	"github.com/agentscope-ai/reme-hook/state"
 )
@@ -57,15 +58,16 @@ func TestFastStops(t *testing.T) {
 		Config:  config.Config{Workspace: filepath.Join(dir, "workspace"), Recall: true, Capture: true, RecallLimit: 5, RecallMaxChars: 4000, RecallTimeout: time.Second},
 		State:   state.Store{Dir: filepath.Join(dir, "state"), Now: time.Now},
 		Spool:   spool.Spool{Dir: filepath.Join(dir, "spool"), Now: time.Now},
-		Backoff: spool.BackoffFile(filepath.Join(dir, "service.json")),
+		Link:    link.File{Path: filepath.Join(dir, "service.json")},
 		Service: func() (client.Service, error) { return m, nil },
 		Poke:    func() {},
+		Due:     func() bool { return false },
 		Log:     slog.New(slog.NewTextHandler(&log, nil)),
 	}
 	s := newSession(t)
 	hook := func(event, more string) {
 		a := Adapter() // each hook is a process of its own
-		a.ReadLog = (&reader{home: s.reader.home}).turns
+		a.ReadLog = newLogs(s.logs.home).turns
 		payload := fmt.Sprintf(`{"hook_event_name":"x","session_id":%q,"cwd":"/p"%s}`, session, more)
 		if out := run.Run(t.Context(), a, event, strings.NewReader(payload)); len(out) > 0 {
 			t.Errorf("%s says %q", event, out)

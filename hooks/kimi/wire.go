@@ -3,16 +3,16 @@ package kimi
 import (
 	"bufio"
 	"bytes"
+	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/crc32"
-	"io"
+	"iter"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/agentscope-ai/reme-hook/client"
@@ -23,62 +23,82 @@ import (
 // line, the first of which has the version of the format. The file is written
 // behind the hooks: when Stop runs, the end of the turn is on its way.
 
-const (
-	// wireVersion is the part of the version before the point. Kimi itself takes
-	// files with another one for unreadable.
-	wireVersion = "1"
-	// enough ends a reading between two turns, in bytes. Only the first look at a
-	// session that was long before it had hooks gets that far.
-	enough = 16 << 20
-	// guarded is how much of the text before a cursor must still be the same.
-	guarded = 64
-)
+// wireVersion is the part of the version before the point. Kimi itself takes
+// files with another one for unreadable.
+const wireVersion = "1"
 
-// reader reads wires. It remembers the last one, as a hook that waits for the
-// end of a turn looks many times.
-type reader struct {
-	home func() string
+// logs are Kimi's sessions on disk.
+type logs struct {
+	home   func() string
+	follow hooks.Follower
+}
 
-	mu   sync.Mutex
-	last *wire
-	read int64 // bytes in all
+func newLogs(home func() string) *logs {
+	return &logs{home: home, follow: hooks.Follower{New: func() hooks.Fold { return &wire{at: time.Now()} }}}
 }
 
 // turns implements [hooks.Adapter.ReadLog].
-func (r *reader) turns(e hooks.Event, cursor string) ([]hooks.LogTurn, string, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	path, err := wireOf(r.home(), e.Session.ID)
+func (l *logs) turns(e hooks.Event, cursor string) (hooks.LogPage, error) {
+	path, err := wireOf(l.home(), e.Session.ID)
 	if errors.Is(err, os.ErrNotExist) {
 		if turn, ok := selfTest(e); ok {
-			return []hooks.LogTurn{turn}, cursor, nil
+			return hooks.LogPage{Turns: []hooks.LogTurn{turn}, Next: cursor}, nil
 		}
 		if e.Kind == hooks.SessionStart {
-			return nil, cursor, nil // `kimi web` has not begun the file by then
+			return hooks.LogPage{Next: cursor}, nil // `kimi web` has not begun the file by then
 		}
 	}
 	if err != nil {
-		return nil, cursor, err
+		return hooks.LogPage{Next: cursor}, err
 	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, cursor, err
+	return l.follow.Page(path, cursor)
+}
+
+// Places implements [hooks.Logs].
+func (l *logs) Places() []string { return []string{filepath.Join(l.home(), "sessions")} }
+
+// List implements [hooks.Logs].
+func (l *logs) List(ctx context.Context) iter.Seq2[hooks.Log, error] {
+	return func(yield func(hooks.Log, error) bool) {
+		index := sessions(l.home())
+		workspaces, err := os.ReadDir(l.Places()[0])
+		if err != nil {
+			if !errors.Is(err, os.ErrNotExist) {
+				yield(hooks.Log{}, err)
+			}
+			return
+		}
+		for _, workspace := range workspaces {
+			dir := filepath.Join(l.Places()[0], workspace.Name())
+			entries, err := os.ReadDir(dir)
+			if err != nil && workspace.IsDir() && !yield(hooks.Log{Path: dir}, err) {
+				return
+			}
+			for _, s := range entries {
+				if !s.IsDir() {
+					continue
+				}
+				path := wireIn(filepath.Join(dir, s.Name()))
+				st, err := os.Stat(path)
+				if errors.Is(err, os.ErrNotExist) || err == nil && !st.Mode().IsRegular() {
+					continue
+				}
+				log := hooks.Log{Path: path, Session: client.Session{Host: Host, Scope: "default", ID: s.Name()}, Cwd: index[s.Name()].work}
+				if err == nil {
+					log.Size, log.Modified = st.Size(), st.ModTime()
+				}
+				if !yield(log, cmp.Or(err, ctx.Err())) {
+					return
+				}
+			}
+		}
 	}
-	defer f.Close()
-	st, err := f.Stat()
-	if err != nil {
-		return nil, cursor, err
-	}
-	if r.last == nil || r.last.path != path || r.last.cursor != cursor || !r.last.grewTo(st) {
-		r.last = &wire{path: path, cursor: cursor, at: st.ModTime()}
-		r.last.next = r.start(f, st.Size(), cursor)
-	}
-	w := r.last
-	w.stat = st
-	if w.next < st.Size() {
-		err = r.readOn(f, w)
-	}
-	return w.told(), w.position(f), err
+}
+
+// Read implements [hooks.Logs].
+func (l *logs) Read(log hooks.Log, cursor string) (hooks.LogPage, error) {
+	follow := hooks.Follower{New: l.follow.New}
+	return follow.Page(log.Path, cursor)
 }
 
 // selfTest makes of an event the turn that a session file would tell. Self-tests
@@ -92,55 +112,10 @@ func selfTest(e hooks.Event) (hooks.LogTurn, bool) {
 	return hooks.LogTurn{ID: e.Turn, Messages: []hooks.LogMessage{said}, Ended: true}, e.Turn != "" && said.Text != ""
 }
 
-// start is the offset that a cursor stands for; the beginning, if the file is
-// not the one that it was made for.
-func (r *reader) start(f io.ReaderAt, size int64, cursor string) int64 {
-	offset, sum, _ := strings.Cut(cursor, "-")
-	at, err := strconv.ParseInt(offset, 10, 64)
-	if err != nil || at < 0 || at > size || guard(f, at) != sum {
-		return 0
-	}
-	r.read += min(at, guarded)
-	return at
-}
-
-// guard is a checksum of what stands before an offset.
-func guard(f io.ReaderAt, at int64) string {
-	b := make([]byte, min(at, guarded))
-	if _, err := f.ReadAt(b, at-int64(len(b))); err != nil && err != io.EOF {
-		return ""
-	}
-	return strconv.FormatUint(uint64(crc32.ChecksumIEEE(b)), 16)
-}
-
-// readOn takes the whole lines that have come since the last time.
-func (r *reader) readOn(f io.ReaderAt, w *wire) error {
-	begin := w.next
-	lines := bufio.NewReaderSize(io.NewSectionReader(f, begin, 1<<62), 64<<10)
-	for w.next-begin < enough || w.open != nil {
-		line, err := lines.ReadBytes('\n')
-		r.read += int64(len(line))
-		if err == io.EOF {
-			return nil // what there is of a last line is read again when it is whole
-		}
-		if err != nil {
-			return err
-		}
-		if err := w.take(line); err != nil {
-			return err
-		}
-		w.next += int64(len(line))
-	}
-	return nil
-}
-
 // wire is what was read of a file.
 type wire struct {
-	path   string
-	cursor string // where the reading began
-	stat   os.FileInfo
-	next   int64 // offset of the first line that was not taken
-	at     time.Time
+	line int64 // offset of the current one
+	at   time.Time
 
 	turns []*turn
 	open  *turn    // the last of turns, while it goes on
@@ -153,12 +128,8 @@ type turn struct {
 	from   int64
 }
 
-// grewTo tells whether what was read is the beginning of a file.
-func (w *wire) grewTo(st os.FileInfo) bool {
-	return os.SameFile(w.stat, st) && w.next <= st.Size()
-}
-
-func (w *wire) told() []hooks.LogTurn {
+// Turns implements [hooks.Fold].
+func (w *wire) Turns() []hooks.LogTurn {
 	var out []hooks.LogTurn
 	for _, t := range w.turns {
 		out = append(out, t.LogTurn)
@@ -166,41 +137,41 @@ func (w *wire) told() []hooks.LogTurn {
 	return out
 }
 
-// position is the cursor of the first turn that has not ended.
-func (w *wire) position(f io.ReaderAt) string {
-	at := w.next
-	if w.open != nil {
-		at = w.open.from
+// Open implements [hooks.Fold].
+func (w *wire) Open() (int64, bool) {
+	if w.open == nil {
+		return 0, false
 	}
-	return fmt.Sprintf("%d-%s", at, guard(f, at))
+	return w.open.from, true
 }
 
-// take follows the conversation by one line. Of all that the file has, the
+// Take follows the conversation by one line. Of all that the file has, the
 // turn.* lines and the loop's events tell it; events of kind "event" number the
 // turns in another way.
-func (w *wire) take(line []byte) error {
-	if !of(line, "metadata", "turn.", "context.append_loop_event", "context.undone", "forked") {
-		return nil
+func (w *wire) Take(line []byte, at int64) (bool, error) {
+	w.line = at
+	if !of(line, "metadata", "turn.", "context.append_loop_event", "context.undone", "forked", "subagent.spawned") {
+		return true, nil
 	}
 	var p hooks.Payload
 	if json.Unmarshal(line, &p) != nil {
-		return nil // Kimi skips such a line, too
+		return len(bytes.TrimSpace(line)) == 0, nil // Kimi skips such a line, too
 	}
 	if ms, err := strconv.ParseInt(p.String("time"), 10, 64); err == nil && ms > 0 {
 		w.at = time.UnixMilli(ms)
 	}
-	user := p.Object("origin").String("kind") == "user"
+	said, user := userText(p)
 	switch p.String("type") {
 	case "metadata":
 		version := p.String("protocol_version")
 		if major, _, _ := strings.Cut(version, "."); major != wireVersion {
-			return fmt.Errorf("kimi's session file has version %q, this reme-hook knows %s.x; is there a newer one?", version, wireVersion)
+			return false, &hooks.VersionError{Found: version, Known: wireVersion + ".x"}
 		}
 	case "turn.prompt":
 		w.end()
 		if user {
 			w.begin(p, p.String("promptId"))
-			w.add(client.User, p.Text("input"))
+			w.add(client.User, said)
 		}
 	case "turn.steer":
 		if !user {
@@ -210,9 +181,13 @@ func (w *wire) take(line []byte) error {
 			// The agent had answered: without the cursor's help this would look the same.
 			w.begin(p, p.String("messageId"))
 		}
-		w.add(client.User, p.Text("input"))
+		w.add(client.User, said)
 	case "context.append_loop_event":
 		w.step(p.Object("event"))
+	case "subagent.spawned":
+		if w.open != nil {
+			w.open.Delegated = string(p["runInBackground"]) == "false"
+		}
 	case "turn.ended":
 		if w.open != nil && w.open.number == p.String("turnId") {
 			w.end()
@@ -223,7 +198,30 @@ func (w *wire) take(line []byte) error {
 		// What stands above was copied from another session.
 		w.turns, w.open, w.said = nil, nil, nil
 	}
-	return nil
+	return true, nil
+}
+
+// userText is what the user typed of a turn's input, and whether it came from the
+// user. A skill or a plugin's command is expanded there; what was typed is in the
+// origin.
+func userText(p hooks.Payload) (string, bool) {
+	origin := p.Object("origin")
+	name, args := "", ""
+	switch origin.String("kind") {
+	case "user":
+		var skills, input []json.RawMessage
+		json.Unmarshal(origin["skillActivations"], &skills)
+		if len(skills) > 0 && json.Unmarshal(p["input"], &input) == nil && len(input) >= len(skills) {
+			rest, err := json.Marshal(input[len(skills):])
+			return hooks.Payload{"input": rest}.Text("input"), err == nil
+		}
+		return p.Text("input"), true
+	case "skill_activation":
+		name, args = origin.String("skillName"), origin.String("skillArgs")
+	case "plugin_command":
+		name, args = origin.String("pluginId")+":"+origin.String("commandName"), origin.String("commandArgs")
+	}
+	return strings.TrimSpace("/" + name + " " + args), name != "" && origin.String("trigger") == "user-slash"
 }
 
 // of tells whether a line is of a type that begins with one of some words, as
@@ -249,6 +247,7 @@ func (w *wire) step(event hooks.Payload) {
 			// hook made the agent go on.
 			w.begin(event, event.String("uuid"))
 		}
+		w.open.Delegated = false
 	case "content.part":
 		if part := event.Object("part"); part.String("type") == "text" {
 			w.said = append(w.said, part.String("text"))
@@ -263,7 +262,7 @@ func (w *wire) step(event hooks.Payload) {
 }
 
 func (w *wire) begin(p hooks.Payload, id string) {
-	t := &turn{number: p.String("turnId"), from: w.next}
+	t := &turn{number: p.String("turnId"), from: w.line}
 	if id == "" {
 		id = "turn-" + t.number
 	}
@@ -318,7 +317,7 @@ func wireOf(home, session string) (string, error) {
 			return path, nil
 		}
 	}
-	if path := wireIn(indexed(home, session)); regular(path) {
+	if path := wireIn(sessions(home)[session].dir); regular(path) {
 		return path, nil
 	}
 	return "", fmt.Errorf("find the session's file in %s: %w", all, os.ErrNotExist)
@@ -333,19 +332,22 @@ func regular(path string) bool {
 	return err == nil && st.Mode().IsRegular()
 }
 
-// indexed is the folder that Kimi's index has for a session, "" if it has none.
-func indexed(home, session string) string {
+// indexed is where Kimi's index says that a session is kept, and where it works.
+type indexed struct{ dir, work string }
+
+// sessions reads the index.
+func sessions(home string) map[string]indexed {
 	f, err := os.Open(filepath.Join(home, "session_index.jsonl"))
 	if err != nil {
-		return ""
+		return nil
 	}
 	defer f.Close()
-	dir := ""
+	all := map[string]indexed{}
 	for lines := bufio.NewScanner(f); lines.Scan(); {
 		var p hooks.Payload
-		if bytes.Contains(lines.Bytes(), []byte(session)) && json.Unmarshal(lines.Bytes(), &p) == nil && p.String("sessionId") == session {
-			dir = p.String("sessionDir")
+		if json.Unmarshal(lines.Bytes(), &p) == nil {
+			all[p.String("sessionId")] = indexed{p.String("sessionDir"), p.String("workDir")}
 		}
 	}
-	return dir
+	return all
 }

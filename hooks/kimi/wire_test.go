@@ -22,14 +22,14 @@ type sessionFile struct {
 	*testing.T
 	home, path string
 	cursor     string
-	reader     reader
+	logs       *logs
 }
 
 func newSession(t *testing.T, lines ...string) *sessionFile {
 	t.Helper()
 	s := &sessionFile{T: t, home: t.TempDir()}
 	s.path = wireIn(filepath.Join(s.home, "sessions", "wd_p [1]*_123456789012", session))
-	s.reader.home = func() string { return s.home }
+	s.reopen()
 	if err := os.MkdirAll(filepath.Dir(s.path), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -37,6 +37,9 @@ func newSession(t *testing.T, lines ...string) *sessionFile {
 	s.write(lines...)
 	return s
 }
+
+// reopen forgets what was read, as another process.
+func (s *sessionFile) reopen() { s.logs = newLogs(func() string { return s.home }) }
 
 // write appends lines.
 func (s *sessionFile) write(lines ...string) {
@@ -61,10 +64,10 @@ func (s *sessionFile) append(text string) {
 // read reads on as another process would, and keeps the cursor.
 func (s *sessionFile) read() (string, error) {
 	s.Helper()
-	s.reader.last = nil
-	turns, next, err := s.reader.turns(hooks.Event{Session: client.Session{ID: session}}, s.cursor)
-	s.cursor = next
-	return show(turns), err
+	s.reopen()
+	page, err := s.logs.turns(hooks.Event{Session: client.Session{ID: session}}, s.cursor)
+	s.cursor = page.Next
+	return show(page.Turns), err
 }
 
 func (s *sessionFile) expect(want ...string) {
@@ -79,13 +82,16 @@ func (s *sessionFile) expect(want ...string) {
 }
 
 // show writes turns as lines: "id! user: text | assistant: text", without the !
-// while they go on.
+// while they go on, with a + while a subagent is at work for them.
 func show(turns []hooks.LogTurn) string {
 	var out []string
 	for _, t := range turns {
 		line := string(t.ID)
 		if t.Ended {
 			line += "!"
+		}
+		if t.Delegated {
+			line += "+"
 		}
 		sep := " "
 		for _, m := range t.Messages {
@@ -127,6 +133,23 @@ func step(turn int, uuid, text, finish string) []string {
 	}
 }
 
+// typed is a prompt that is more than what the user typed.
+func typed(origin string, parts ...string) string {
+	var input []map[string]string
+	for _, p := range parts {
+		input = append(input, map[string]string{"type": "text", "text": p})
+	}
+	b, err := json.Marshal(input)
+	if err != nil {
+		panic(err)
+	}
+	return fmt.Sprintf(`{"type":"turn.prompt","input":%s,"origin":{%s},"promptId":"m0","turnId":0}`, b, origin)
+}
+
+func spawned(background bool) string {
+	return fmt.Sprintf(`{"type":"subagent.spawned","subagentId":"agent-0","subagentName":"coder","runInBackground":%t,"taskId":"agent-vz","time":1795983472560}`, background)
+}
+
 func ended(turn int) string {
 	return fmt.Sprintf(`{"type":"turn.ended","agentId":"main","turnId":%d,"reason":"completed","time":1795982986951}`, turn)
 }
@@ -163,13 +186,13 @@ msg_01M8MFZZ4JHSJ5116MRCKV18Z3! user: queued prompt | assistant: R0`,
 			for line := range bytes.Lines(text) {
 				for _, piece := range [][]byte{line[:len(line)/2], line[len(line)/2:]} {
 					s.append(string(piece))
-					s.reader.last = nil
-					told, next, err := s.reader.turns(hooks.Event{Session: client.Session{ID: session}}, s.cursor)
+					s.reopen()
+					page, err := s.logs.turns(hooks.Event{Session: client.Session{ID: session}}, s.cursor)
 					if err != nil {
 						t.Fatal(err)
 					}
-					s.cursor = next
-					for _, told := range told {
+					s.cursor = page.Next
+					for _, told := range page.Turns {
 						turns = slices.DeleteFunc(turns, func(t hooks.LogTurn) bool { return t.ID == told.ID })
 						turns = append(turns, told)
 					}
@@ -224,10 +247,19 @@ func TestTurns(t *testing.T) {
 		"an image alone": {lines(
 			`{"type":"turn.prompt","input":[{"type":"image_url","imageUrl":{"url":"data:"}}],"origin":{"kind":"user"},"promptId":"m0","turnId":0}`,
 			step(0, "u0", "a cat", "end_turn")), []string{"m0! assistant: a cat"}},
-		"no ids":  {lines(strings.Replace(prompt(4, "m0", "q"), "promptId", "x", 1), step(4, "u0", "a", "end_turn")), []string{"turn-4! user: q | assistant: a"}},
-		"undone":  {lines(prompt(0, "m0", "q"), step(0, "u0", "a", "end_turn"), prompt(1, "m1", "r"), step(1, "u1", "b", "end_turn"), prompt(2, "m2", "s"), `{"type":"context.undone","agentId":"main","turns":2,"fromTurnId":1}`), []string{"m0! user: q | assistant: a"}},
-		"a fork":  {lines(prompt(0, "m0", "q"), step(0, "u0", "a", "end_turn"), `{"type":"forked","agentId":"main"}`, prompt(1, "m1", "r")), []string{"m1 user: r"}},
-		"garbage": {lines("", "{", "null", "[]", `{"type":7}`, `{"type":"turn.prompt"`, `{"type":"turn.prompt","origin":"user","input":3}`, prompt(0, "m0", "q")), []string{"m0 user: q"}},
+		"no ids": {lines(strings.Replace(prompt(4, "m0", "q"), "promptId", "x", 1), step(4, "u0", "a", "end_turn")), []string{"turn-4! user: q | assistant: a"}},
+		"undone": {lines(prompt(0, "m0", "q"), step(0, "u0", "a", "end_turn"), prompt(1, "m1", "r"), step(1, "u1", "b", "end_turn"), prompt(2, "m2", "s"), `{"type":"context.undone","agentId":"main","turns":2,"fromTurnId":1}`), []string{"m0! user: q | assistant: a"}},
+		"a skill of the user's": {lines(typed(`"kind":"skill_activation","skillName":"review","skillArgs":"the pump ","trigger":"user-slash"`, "the whole skill"),
+			step(0, "u0", "a", "end_turn")), []string{"m0! user: /review the pump | assistant: a"}},
+		"a skill of the model's":       {lines(typed(`"kind":"skill_activation","skillName":"review","trigger":"model-tool"`, "the whole skill")), []string{""}},
+		"a plugin's command":           {lines(typed(`"kind":"plugin_command","pluginId":"ops","commandName":"deploy","trigger":"user-slash"`, "the whole command")), []string{"m0 user: /ops:deploy"}},
+		"skills with a prompt":         {lines(typed(`"kind":"user","skillActivations":[{"skillName":"review"}]`, "the whole skill", "look at the pump")), []string{"m0 user: look at the pump"}},
+		"skills that are not there":    {lines(typed(`"kind":"user","skillActivations":[1,2,3]`, "look at the pump")), []string{"m0 user: look at the pump"}},
+		"a subagent":                   {lines(prompt(0, "m0", "q"), loop(0, `"type":"step.begin","uuid":"u0"`), spawned(false)), []string{"m0+ user: q"}},
+		"a subagent that is done":      {lines(prompt(0, "m0", "q"), loop(0, `"type":"step.begin","uuid":"u0"`), spawned(false), step(0, "u1", "b", "tool_use")), []string{"m0 user: q"}},
+		"a subagent in the background": {lines(prompt(0, "m0", "q"), loop(0, `"type":"step.begin","uuid":"u0"`), spawned(true)), []string{"m0 user: q"}},
+		"a fork":                       {lines(prompt(0, "m0", "q"), step(0, "u0", "a", "end_turn"), `{"type":"forked","agentId":"main"}`, prompt(1, "m1", "r")), []string{"m1 user: r"}},
+		"garbage":                      {lines("", "{", "null", "[]", `{"type":7}`, `{"type":"turn.prompt"`, `{"type":"turn.prompt","origin":"user","input":3}`, prompt(0, "m0", "q")), []string{"m0 user: q"}},
 		"other order of keys": {lines(
 			`{"turnId":0,"promptId":"m0","origin":{"kind":"user"},"input":[{"text":"q","type":"text"}],"type":"turn.prompt"}`,
 			`{"event":{"finishReason":"end_turn","type":"step.end","turnId":"0"},"type":"context.append_loop_event"}`), []string{"m0! user: q"}},
@@ -339,11 +371,11 @@ func TestFinding(t *testing.T) {
 	if path, err := wireOf(s.home, session); err != nil || path != wireIn(elsewhere) {
 		t.Errorf("by the index: %s, %v", path, err)
 	}
-	if _, _, err := s.reader.turns(hooks.Event{Session: client.Session{ID: "session_2"}, Turn: "t"}, ""); !errors.Is(err, os.ErrNotExist) {
+	if _, err := s.logs.turns(hooks.Event{Session: client.Session{ID: "session_2"}, Turn: "t"}, ""); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("without a wire: %v", err)
 	}
-	if turns, _, err := s.reader.turns(hooks.Event{Kind: hooks.SessionStart, Session: client.Session{ID: "session_2"}}, ""); err != nil || len(turns) > 0 {
-		t.Errorf("not begun: %v, %v", turns, err)
+	if page, err := s.logs.turns(hooks.Event{Kind: hooks.SessionStart, Session: client.Session{ID: "session_2"}}, ""); err != nil || len(page.Turns) > 0 {
+		t.Errorf("not begun: %v, %v", page, err)
 	}
 	// A self-test has no session files.
 	for want, e := range map[string]hooks.Event{
@@ -351,8 +383,8 @@ func TestFinding(t *testing.T) {
 		"t! assistant: words": {Kind: hooks.TurnEnd, Reply: "words"},
 	} {
 		e.Session.ID, e.Turn = "probe", "t"
-		turns, _, err := s.reader.turns(decode(e.Kind, payload(t, sample(e))), "")
-		if got := show(turns); err != nil || got != want {
+		page, err := s.logs.turns(decode(e.Kind, payload(t, sample(e))), "")
+		if got := show(page.Turns); err != nil || got != want {
 			t.Errorf("self-test: %s, %v; want %s", got, err, want)
 		}
 	}
@@ -369,25 +401,24 @@ func TestFlat(t *testing.T) {
 		id := fmt.Sprintf("m%03d", i)
 		s.expect() // UserPromptSubmit
 		s.write(prompt(i, id, "q"), `{"type":"llm.request","kind":"loop"}`)
-		s.reader.read = 0
-		s.reader.last = nil
+		s.reopen()
 		for poll := range 20 {
 			if poll == 19 {
 				s.write(step(i, "u"+id, "a", "end_turn")...)
 			}
-			told, next, err := s.reader.turns(hooks.Event{Session: client.Session{ID: session}}, s.cursor)
+			page, err := s.logs.turns(hooks.Event{Session: client.Session{ID: session}}, s.cursor)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if poll == 19 {
-				s.cursor = next
-				if got, want := show(told), id+"! user: q | assistant: a"; got != want {
+				s.cursor = page.Next
+				if got, want := show(page.Turns), id+"! user: q | assistant: a"; got != want {
 					t.Fatalf("got\n%s\nwant\n%s", got, want)
 				}
 			}
 		}
 		s.write(ended(i))
-		costs = append(costs, s.reader.read)
+		costs = append(costs, s.logs.follow.BytesRead())
 	}
 	t.Logf("bytes read per Stop: %d in the first turn, %d in the last one", costs[0], costs[turns-1])
 	if low, high := slices.Min(costs), slices.Max(costs); high > low+low/10 || high > 2<<10 {
@@ -399,7 +430,7 @@ func TestFlat(t *testing.T) {
 // bounded portions, between turns.
 func TestLongSession(t *testing.T) {
 	t.Parallel()
-	long := strings.Repeat("x", enough/2)
+	long := strings.Repeat("x", 8<<20)
 	s := newSession(t)
 	for i := range 5 {
 		s.write(prompt(i, fmt.Sprintf("m%d", i), "q"), `{"type":"llm.request","text":"`+long+`"}`)
@@ -413,33 +444,27 @@ func TestLongSession(t *testing.T) {
 
 func FuzzWire(f *testing.F) {
 	// Small, as the fuzzer takes long to make large ones smaller.
-	f.Add([]byte(prompt(0, "m0", "q")+"\n"+steer(0, "m1", "r")+"\n"), 20)
-	f.Add([]byte(strings.Join(step(0, "u0", "a", "end_turn"), "\n")+"\n"+ended(0)+"\n"), 300)
-	f.Add([]byte(`{"type":"metadata","protocol_version":"1.5"}`+"\n"+`{"type":"context.undone","fromTurnId":0}`+"\n"+`{"type":"forked"}`+"\n"), 50)
-	f.Fuzz(func(t *testing.T, text []byte, cut int) {
-		if cut < 0 || cut > len(text) {
-			t.Skip()
-		}
-		// Whatever is in the file: an ended turn that was told once is not told again,
-		// and ids are never empty.
-		w, half := &wire{}, &wire{}
-		feed := func(w *wire, text []byte) {
-			for line := range bytes.Lines(text) {
-				if line[len(line)-1] != '\n' || w.take(line) != nil {
-					return
-				}
-				w.next += int64(len(line))
+	f.Add([]byte(prompt(0, "m0", "q") + "\n" + steer(0, "m1", "r") + "\n"))
+	f.Add([]byte(strings.Join(step(0, "u0", "a", "end_turn"), "\n") + "\n" + ended(0) + "\n"))
+	f.Add([]byte(`{"type":"metadata","protocol_version":"1.5"}` + "\n" + `{"type":"context.undone","fromTurnId":0}` + "\n" + `{"type":"forked"}` + "\n"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		// Whatever is in the file: only the last turn can go on, it begins at a line that
+		// was taken, and ids are never empty.
+		w := &wire{}
+		at := int64(0)
+		for line := range bytes.Lines(text) {
+			if _, err := w.Take(line, at); err != nil {
+				break
 			}
+			if begin, open := w.Open(); open && (begin < 0 || begin > at) {
+				t.Errorf("at %d, a turn begins at %d", at, begin)
+			}
+			at += int64(len(line))
 		}
-		feed(w, text)
 		for i, turn := range w.turns {
 			if turn.ID == "" || !turn.Ended && (i != len(w.turns)-1 || w.open != turn) {
 				t.Errorf("turn %d of %d: %+v", i, len(w.turns), turn)
 			}
-		}
-		feed(half, text[:cut])
-		if half.next > w.next && w.next > 0 {
-			t.Errorf("half of it is taken up to %d, all of it up to %d", half.next, w.next)
 		}
 	})
 }

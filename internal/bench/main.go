@@ -34,6 +34,15 @@ import "os"
 func main() { os.Stdout.WriteString("{}\n") }
 `
 
+// answers are what has to be in the output of commands.
+var answers = map[string]string{"user-prompt-submit, recall": "E1037", "mcp, from start to the list of tools": "daily_list"}
+
+// listTools is what an agent asks an MCP server when it starts.
+const listTools = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}}
+{"jsonrpc":"2.0","method":"notifications/initialized"}
+{"jsonrpc":"2.0","id":2,"method":"tools/list"}
+`
+
 // contender is a command in the comparison.
 type contender struct {
 	name  string
@@ -75,6 +84,7 @@ func main() {
 		{name: "user-prompt-submit, nothing to recall", argv: []string{hook, "codex", "user-prompt-submit"}, stdin: event(hooks.Prompt, "go on", "")},
 		{name: "user-prompt-submit, recall", argv: []string{hook, "codex", "user-prompt-submit"}, stdin: event(hooks.Prompt, "why did the deploy of component37 fail with E1037 again?", "")},
 		{name: "stop, synced and delivered", argv: []string{hook, "codex", "stop"}, stdin: event(hooks.TurnEnd, "", strings.Repeat("The parser now skips blank lines and the test passes. ", 20))},
+		{name: "mcp, from start to the list of tools", argv: []string{hook, "mcp", "--host", "codex"}, stdin: func(int) []byte { return []byte(listTools) }},
 		{name: "node -e 0", argv: []string{"node", "-e", "0"}},
 		{name: "python3 -c 0", argv: []string{"python3", "-c", "0"}},
 	}
@@ -89,8 +99,8 @@ func main() {
 			if run >= 0 {
 				c.took = append(c.took, took)
 			}
-			if c.name == "user-prompt-submit, recall" && !bytes.Contains(out, []byte("E1037")) {
-				log.Fatalf("the recall found nothing: %s", out)
+			if want, ok := answers[c.name]; ok && !bytes.Contains(out, []byte(want)) {
+				log.Fatalf("%s: no %s in %s", c.name, want, out)
 			}
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,10 +18,14 @@ import (
 	"time"
 
 	"github.com/pelletier/go-toml/v2"
+
+	"github.com/agentscope-ai/reme-hook/client"
 )
 
 // Config is the configuration in force.
 type Config struct {
+	Service         string        // Embedded, or the URL of a service
+	Token           string        // secret between a memory service and its callers; "" means none
 	Workspace       string        // folder of the embedded workspace
 	Recall          bool          // recall memory before prompts
 	Capture         bool          // capture turns
@@ -30,6 +35,19 @@ type Config struct {
 	ProjectContext  bool          // tell a session once what was last said in its project
 	CompactionNotes bool          // keep the summaries of compactions as notes
 	Exclude         []string      // folders whose sessions are left alone
+	Listen          string        // where serve listens, host:port
+	Upstream        string        // the ReMe that makes notes: auto, off, or its address
+}
+
+// Embedded is the service that is a folder and needs no other process.
+const Embedded = "embedded"
+
+// URL is where the service is; empty if it is the embedded workspace.
+func (c Config) URL() string {
+	if c.Service == Embedded {
+		return ""
+	}
+	return c.Service
 }
 
 // Key describes one key of the file.
@@ -68,7 +86,11 @@ func (p Problem) Error() string {
 // Keys lists all keys, in the order of the documentation.
 func Keys() []Key {
 	return []Key{
-		{Name: "workspace", Env: "REME_WORKSPACE", Doc: "Folder of the memory itself.", Allowed: "a path", Default: "~/.reme/workspace",
+		{Name: "service", Env: "REME_SERVICE", Doc: "What keeps the memory: a folder on this machine, or a service that `reme-hook serve` runs here or elsewhere.", Allowed: "\"embedded\" or an http:// or https:// URL", Default: Embedded,
+			set: func(c *Config, v any) error { return setURL(&c.Service, v, Embedded) }, get: func(c *Config) any { return c.Service }},
+		{Name: "token", Env: "REME_TOKEN", Doc: "Secret between a service and its callers: what `reme-hook serve` asks for, and what a service at a URL is shown. Better a reference than the secret itself.", Allowed: "ASCII characters without spaces", Default: "",
+			set: func(c *Config, v any) error { return setToken(&c.Token, v) }, get: func(c *Config) any { return hidden(c.Token) }},
+		{Name: "workspace", Env: "REME_WORKSPACE", Doc: "Folder of the embedded memory.", Allowed: "a path", Default: "~/.reme/workspace",
 			set: func(c *Config, v any) error { return setString(&c.Workspace, v) }, get: func(c *Config) any { return c.Workspace }},
 		{Name: "recall", Env: "REME_RECALL", Doc: "Recall memories before each prompt.", Allowed: "true or false", Default: true,
 			set: func(c *Config, v any) error { return setBool(&c.Recall, v) }, get: func(c *Config) any { return c.Recall }},
@@ -88,6 +110,10 @@ func Keys() []Key {
 			set: func(c *Config, v any) error { return setBool(&c.CompactionNotes, v) }, get: func(c *Config) any { return c.CompactionNotes }},
 		{Name: "exclude", Env: "REME_EXCLUDE", Doc: "Folders whose sessions are neither recalled to nor captured; below them too. * matches within a name.", Allowed: "a list of paths from the root or from ~", Default: []any{},
 			set: func(c *Config, v any) error { return setStrings(&c.Exclude, v) }, get: func(c *Config) any { return c.Exclude }},
+		{Name: "listen", Env: "REME_LISTEN", Doc: "Where `reme-hook serve` listens; beyond this machine only with a token.", Allowed: "host:port", Default: "127.0.0.1:2334",
+			set: func(c *Config, v any) error { return setAddress(&c.Listen, v) }, get: func(c *Config) any { return c.Listen }},
+		{Name: "upstream", Env: "REME_UPSTREAM", Doc: "The real ReMe that makes notes of what was said, and whose notes are recalled as well; auto is the address in REME_URL, or 127.0.0.1:2333.", Allowed: "auto, off, or an http(s) address", Default: "auto",
+			set: func(c *Config, v any) error { return setURL(&c.Upstream, v, "auto", "off") }, get: func(c *Config) any { return c.Upstream }},
 	}
 }
 
@@ -111,19 +137,22 @@ func Load(file, home string, getenv func(string) string) (Config, []Value, []Pro
 	var values []Value
 	for _, k := range Keys() {
 		origin := "default"
-		try := func(v any, from string) {
+		try := func(v any, from string) bool {
 			if err := k.set(&c, v); err != nil {
 				problems = append(problems, Problem{Key: k.Name, Origin: from, Reason: fmt.Sprintf("%v; allowed: %s; using %s", err, k.Allowed, literal(k.Default))})
-				return
+				return false
 			}
 			origin = from
+			return true
 		}
 		try(k.Default, "default")
 		if v, ok := table[k.Name]; ok {
-			if v, err := expandEnv(v, getenv); err != nil {
+			referred, err := refer(v, home, getenv)
+			if err != nil {
 				problems = append(problems, Problem{Key: k.Name, Origin: name, Reason: err.Error()})
-			} else {
-				try(v, name)
+			} else if !try(referred, name) && fmt.Sprint(v) != fmt.Sprint(referred) {
+				// What a reference stands for may be a secret.
+				problems[len(problems)-1].Reason = fmt.Sprintf("what its references stand for cannot be used; allowed: %s; using %s", k.Allowed, literal(k.Default))
 			}
 			delete(table, k.Name)
 		}
@@ -143,16 +172,22 @@ func Load(file, home string, getenv func(string) string) (Config, []Value, []Pro
 	return c, values, problems
 }
 
-// expandEnv replaces references to the environment in a value of the file, so
-// that no secret need stand there: ${NAME}, ${NAME:default}, ${NAME:?message if
-// it is not set}. "$$" is a dollar sign.
-func expandEnv(v any, getenv func(string) string) (any, error) {
+// fileRef begins a reference to a file.
+const fileRef = "file:"
+
+// maxFile bounds a file that is referred to, in bytes.
+const maxFile = 64 << 10
+
+// refer replaces the references in a value of the file, so that no secret need
+// stand there: ${NAME}, ${NAME:default} and ${NAME:?message if it is not set} to
+// the environment, ${file:PATH} to the text of a file. "$$" is a dollar sign.
+func refer(v any, home string, getenv func(string) string) (any, error) {
 	switch v := v.(type) {
 	case []any:
 		out := make([]any, len(v))
 		for i, e := range v {
 			var err error
-			if out[i], err = expandEnv(e, getenv); err != nil {
+			if out[i], err = refer(e, home, getenv); err != nil {
 				return nil, err
 			}
 		}
@@ -160,6 +195,13 @@ func expandEnv(v any, getenv func(string) string) (any, error) {
 	case string:
 		var failed error
 		out := os.Expand(v, func(ref string) string {
+			if path, ok := strings.CutPrefix(ref, fileRef); ok {
+				text, err := readText(expand(path, home))
+				if err != nil {
+					failed = err
+				}
+				return text
+			}
 			name, rest, found := strings.Cut(ref, ":")
 			value := getenv(name)
 			message, required := strings.CutPrefix(rest, "?")
@@ -180,6 +222,19 @@ func expandEnv(v any, getenv func(string) string) (any, error) {
 	return v, nil
 }
 
+// readText is the text of a file without the spaces around it.
+func readText(path string) (string, error) {
+	st, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return "", err
+	case !st.Mode().IsRegular() || st.Size() > maxFile: // a pipe would keep a hook waiting
+		return "", fmt.Errorf("%s is not a file of at most %d KiB", path, maxFile>>10)
+	}
+	text, err := os.ReadFile(path)
+	return strings.TrimSpace(string(text)), err
+}
+
 func names() string {
 	var out []string
 	for _, k := range Keys() {
@@ -198,7 +253,7 @@ func expand(path, home string) string {
 // Template is a configuration file with every key, documented and commented out.
 func Template() string {
 	var b strings.Builder
-	b.WriteString("# Configuration of reme-hook. Every key may be left out; `reme-hook config show` tells what is in force.\n# Text may refer to the environment: ${NAME}, ${NAME:default}, ${NAME:?message if it is not set}; $$ is a dollar sign.\n")
+	b.WriteString("# Configuration of reme-hook. Every key may be left out; `reme-hook config show` tells what is in force.\n# Text may refer to the environment: ${NAME}, ${NAME:default}, ${NAME:?message if it is not set}; and to the text of a file:\n# ${file:~/.config/reme/token}. $$ is a dollar sign.\n")
 	for _, k := range Keys() {
 		fmt.Fprintf(&b, "\n# %s Allowed: %s. Environment: %s.\n# %s = %s\n", k.Doc, k.Allowed, k.Env, k.Name, literal(k.Default))
 	}
@@ -216,12 +271,66 @@ func literal(v any) string {
 	return fmt.Sprint(v)
 }
 
+// setURL takes the URL of a service or one of some words.
+func setURL(to *string, v any, words ...string) error {
+	s, _ := v.(string)
+	if slices.Contains(words, s) {
+		*to = s
+		return nil
+	}
+	u, err := client.ParseURL(s)
+	if err != nil {
+		return err
+	}
+	*to = u
+	return nil
+}
+
+// setToken takes what can stand in a header. Its error does not tell the token.
+func setToken(to *string, v any) error {
+	s, ok := v.(string)
+	if !ok || strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return errors.New("not a token")
+	}
+	*to = s
+	return nil
+}
+
 func setString(to *string, v any) error {
 	s, ok := v.(string)
 	if !ok || strings.TrimSpace(s) == "" {
 		return fmt.Errorf("%v is not a path", v)
 	}
 	*to = s
+	return nil
+}
+
+// hidden stands for a secret.
+func hidden(secret string) string {
+	if secret == "" {
+		return "(not set)"
+	}
+	return "(hidden)"
+}
+
+func setAddress(to *string, v any) error {
+	s, _ := v.(string)
+	if err := CheckAddress(s); err != nil {
+		return err
+	}
+	*to = s
+	return nil
+}
+
+// CheckAddress reports what keeps a text from being host:port.
+func CheckAddress(s string) error {
+	_, port, err := net.SplitHostPort(s)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	if err != nil {
+		return fmt.Errorf("%q is not host:port", s)
+	}
 	return nil
 }
 

@@ -9,17 +9,30 @@ import (
 	"time"
 )
 
-var defaults = Config{Workspace: "/home/u/.reme/workspace", Recall: true, Capture: true, RecallLimit: 5, RecallMaxChars: 4000, RecallTimeout: 1500 * time.Millisecond, CompactionNotes: true, Exclude: []string{}}
+var defaults = Config{Service: Embedded, Workspace: "/home/u/.reme/workspace", Recall: true, Capture: true, RecallLimit: 5, RecallMaxChars: 4000, RecallTimeout: 1500 * time.Millisecond, CompactionNotes: true, Exclude: []string{}, Listen: "127.0.0.1:2334", Upstream: "auto"}
 
 func load(t *testing.T, content string, env map[string]string) (Config, []Problem) {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "config.toml")
+	home := t.TempDir()
+	file := filepath.Join(home, "config.toml")
+	if err := os.WriteFile(filepath.Join(home, "token"), []byte("s3same\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	if content != "" {
 		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	c, _, problems := Load(file, "/home/u", func(k string) string { return env[k] })
+	c, values, problems := Load(file, home, func(k string) string { return env[k] })
+	for _, v := range values {
+		if v.Name == "token" && v.Value != "(hidden)" && v.Value != "(not set)" {
+			t.Errorf("the token is shown: %v", v.Value)
+		}
+	}
+	c.Workspace = strings.Replace(c.Workspace, home, "/home/u", 1)
+	for i, dir := range c.Exclude {
+		c.Exclude[i] = strings.Replace(dir, home, "/home/u", 1)
+	}
 	return c, problems
 }
 
@@ -38,11 +51,22 @@ func TestLoad(t *testing.T) {
 		"file":               {"recall_limit = 7\nrecall = false\nexclude = [\"~/x\", \"/y/*\"]", nil, with(func(c *Config) { c.RecallLimit = 7; c.Recall = false; c.Exclude = []string{"/home/u/x", "/y/*"} }), 0},
 		"BOM and CRLF":       {"\ufeffrecall_limit = 7\r\n", nil, with(func(c *Config) { c.RecallLimit = 7 }), 0},
 		"env over file":      {"recall_limit = 7", map[string]string{"REME_RECALL_LIMIT": "9", "REME_CAPTURE": "0", "REME_EXCLUDE": "/a" + string(os.PathListSeparator) + "~/b"}, with(func(c *Config) { c.RecallLimit = 9; c.Capture = false; c.Exclude = []string{"/a", "/home/u/b"} }), 0},
+		"upstream":           {"upstream = \"https://reme.example/x\"", nil, with(func(c *Config) { c.Upstream = "https://reme.example/x" }), 0},
+		"upstream off":       {"upstream = \"http://a\"", map[string]string{"REME_UPSTREAM": "off"}, with(func(c *Config) { c.Upstream = "off" }), 0},
+		"no address":         {"upstream = \"127.0.0.1:2333\"", map[string]string{"REME_UPSTREAM": "ftp://x"}, defaults, 2},
+		"listen and token":   {"listen = \"[::1]:0\"\ntoken = \"${A}\"", map[string]string{"A": "sesame"}, with(func(c *Config) { c.Listen = "[::1]:0"; c.Token = "sesame" }), 0},
+		"bad address":        {"listen = \"2334\"\ntoken = 5", map[string]string{"REME_LISTEN": "localhost:http"}, defaults, 3},
 		"references":         {"workspace = \"${A}/${B:b}/$$\"\nexclude = [\"${A}\"]", map[string]string{"A": "/a"}, with(func(c *Config) { c.Workspace = "/a/b/$"; c.Exclude = []string{"/a"} }), 0},
 		"missing references": {"workspace = \"${A}\"\nexclude = [\"${A:?name a folder}\"]", nil, defaults, 2},
 		"bad env":            {"recall_limit = 7", map[string]string{"REME_RECALL_LIMIT": "many"}, with(func(c *Config) { c.RecallLimit = 7 }), 1},
 		"out of range":       {"recall_limit = 0\nrecall_max_chars = 1\nrecall_timeout = \"1h\"", nil, defaults, 3},
-		"wrong types":        {"workspace = 5\nrecall = 1\ncapture = \"x\"\nrecall_limit = \"x\"\nrecall_max_chars = 1.5\nrecall_timeout = true\nexclude = [1]", nil, defaults, 7},
+		"service":            {"service = \"HTTP://Localhost.:2334/\"\ntoken = \"s3same\"", nil, with(func(c *Config) { c.Service = "http://localhost:2334"; c.Token = "s3same" }), 0},
+		"service, env":       {"service = \"https://memory.example/reme\"", map[string]string{"REME_SERVICE": "embedded", "REME_TOKEN": "s3same"}, with(func(c *Config) { c.Token = "s3same" }), 0},
+		"bad service":        {"service = \"ftp://s3same@memory.example\"\ntoken = \"s3same \"", map[string]string{"REME_SERVICE": "http://u:s3same@memory.example", "REME_TOKEN": "s3\nsame"}, defaults, 4},
+		"a file":             {"token = \"${file:~/token}\"\nworkspace = \"/${file:~/token}/x\"", nil, with(func(c *Config) { c.Token = "s3same"; c.Workspace = "/s3same/x" }), 0},
+		"a missing file":     {"token = \"${file:/none/token}\"", nil, defaults, 1},
+		"a folder as a file": {"token = \"${file:~}\"", nil, defaults, 1},
+		"wrong types":        {"service = 5\ntoken = 5\nworkspace = 5\nrecall = 1\ncapture = \"x\"\nrecall_limit = \"x\"\nrecall_max_chars = 1.5\nrecall_timeout = true\nexclude = [1]", nil, defaults, 9},
 		"unknown":            {"recal = true\n[section]\nx = 1", nil, defaults, 2},
 		"no TOML":            {"recall = = 1\nrecall_limit = 7", nil, defaults, 1},
 		"doubled":            {"recall_limit = 7\nrecall_limit = 8", nil, defaults, 1},
@@ -56,8 +80,8 @@ func TestLoad(t *testing.T) {
 			t.Errorf("%s: problems %v", name, problems)
 		}
 		for _, p := range problems {
-			if p.Origin == "" || p.Reason == "" {
-				t.Errorf("%s: empty problem %+v", name, p)
+			if p.Origin == "" || p.Reason == "" || strings.Contains(p.Reason, "s3") {
+				t.Errorf("%s: problem %+v", name, p)
 			}
 		}
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/agentscope-ai/reme-hook/hooks/dsh"
 	"github.com/agentscope-ai/reme-hook/hooks/hermes"
 	"github.com/agentscope-ai/reme-hook/hooks/kimi"
+	"github.com/agentscope-ai/reme-hook/hooks/openclaw"
 	"github.com/agentscope-ai/reme-hook/install"
 )
 
@@ -73,8 +74,10 @@ func noteBudgets(w *world) {
 	env := install.Env{Home: w.home, Environ: []string{"PATH=" + w.path()}, IntegrationsDir: filepath.Join(w.home, ".reme", "integrations"), LookPath: exec.LookPath}
 	capabilitiesMu.Lock()
 	defer capabilitiesMu.Unlock()
-	for _, t := range []install.Target{codex.Target{}, claudecode.Target{}, kimi.Target{}, dsh.Target{}, hermes.Target{}} {
-		budgets[string(t.Host())] = map[string]time.Duration{}
+	for _, t := range []install.Target{codex.Target{}, claudecode.Target{}, kimi.Target{}, dsh.Target{}, hermes.Target{}, openclaw.Target{}} {
+		if budgets[string(t.Host())] == nil {
+			budgets[string(t.Host())] = map[string]time.Duration{}
+		}
 		for _, c := range t.Check(env, install.Options{}).Hooks {
 			budgets[string(t.Host())][c.Event] = c.Timeout
 		}
@@ -120,7 +123,7 @@ whether something was kept at it, whether it refused a tool. Do not edit; run th
 | --- | --- | --- | --- | --- | --- | --- |
 `)
 	mark := map[bool]string{true: "yes", false: "–"}
-	for _, a := range []*hooks.Adapter{codex.Adapter(), claudecode.Adapter(), kimi.Adapter(), dsh.Adapter(), hermes.Adapter()} {
+	for _, a := range []*hooks.Adapter{codex.Adapter(), claudecode.Adapter(), kimi.Adapter(), dsh.Adapter(), hermes.Adapter(), openclaw.Adapter()} {
 		for _, event := range slices.Sorted(maps.Keys(a.Events)) {
 			c := capabilities[string(a.Host)][event]
 			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s |\n", a.Host, event, budgets[string(a.Host)][event], mark[c.fired], mark[c.context], mark[c.kept], mark[c.denied])

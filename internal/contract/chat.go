@@ -15,6 +15,8 @@ type Chat struct {
 	Spawn func(task string) (tool string, args map[string]any)    // the call that starts a subagent
 	// Compaction is part of the last message of a request for a summary.
 	Compaction string
+	// Review is how the message begins in which a host asks itself about a session.
+	Review string
 }
 
 // NewChat starts a fake of the Chat Completions API for a host.
@@ -36,6 +38,8 @@ func (c Chat) parse(body map[string]any, tasks []string) Request {
 	switch {
 	case c.Compaction != "" && strings.Contains(r.Last(), c.Compaction):
 		r.Kind = Compaction
+	case c.Review != "" && strings.HasPrefix(r.Last(), c.Review):
+		r.Kind = Review
 	case spawned(r, tasks):
 		r.Kind = Subagent
 	case len(list(body, "tools")) == 0:

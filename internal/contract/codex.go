@@ -5,6 +5,7 @@ package contract
 import (
 	"context"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -50,6 +51,8 @@ func (c *Codex) Run(ctx context.Context, turn Turn) (Result, error) {
 		r.Hooks = append(r.Hooks, m[1])
 	}
 	r.Reply = strings.TrimSpace(r.Stdout)
-	r.Complaints = codexComplaint.FindAllString(r.Stderr, -1)
+	r.Complaints = slices.DeleteFunc(codexComplaint.FindAllString(r.Stderr, -1), func(line string) bool {
+		return strings.Contains(line, "--dangerously-bypass-hook-trust") // of its own arguments
+	})
 	return r, err
 }

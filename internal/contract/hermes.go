@@ -27,6 +27,7 @@ func NewHermesModel() *Model {
 			return "delegate_task", map[string]any{"goal": task, "context": "none"}
 		},
 		Compaction: "You are a summarization agent creating a context checkpoint.",
+		Review:     "Review the conversation above",
 	})
 }
 

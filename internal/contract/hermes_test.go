@@ -5,11 +5,16 @@ package contract
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+
+	"github.com/agentscope-ai/reme-hook/internal/durable"
 )
 
 // newHermes makes a machine that has Hermes too, where the product is not installed.
@@ -194,9 +199,13 @@ func TestHermesOneShot(t *testing.T) {
 // A compaction, here in the middle of a turn, neither loses nor doubles a turn, and no word of ours is in what the
 // summariser is asked but what was in the conversation. What was shown before is shown again.
 func TestHermesCompaction(t *testing.T) {
-	for name, config := range map[string]string{"in place": "", "rotating": "compression: {in_place: false}\n"} {
+	for name, config := range map[string]string{"in place": "", "rotating": "compression: {in_place: false}\n", "shell hooks": ""} {
 		t.Run(name, func(t *testing.T) {
 			w, h := newWiredHermes(t, config)
+			if name == "shell hooks" {
+				w.must("uninstall", "hermes")
+				w.must("install", "hermes", "--shell-hooks", "--trust")
+			}
 			w.say(w.codex, "", billing)
 			// The first messages are kept as they are.
 			s := w.tell(h, "", "Good morning, here we are.", Step{Text: "One."}).Session
@@ -349,4 +358,197 @@ func TestHermesUnharmed(t *testing.T) {
 			}
 		})
 	}
+}
+
+// While another memory provider is active, shell hooks do: once approved, what is told is known and kept, once, and
+// Hermes' own review of the session is not.
+func TestHermesShellHooks(t *testing.T) {
+	const mine = "# mine\nmemory:\n  provider: holographic # theirs\n  nudge_interval: 1\n"
+	w, h := newHermes(t)
+	w.put(hermesConfig, mine, 0o600)
+	w.must("install", "codex", "--trust")
+	if r := w.hook("install", "hermes"); r.Code != 1 || !strings.Contains(r.Stderr, "reme-hook install hermes --shell-hooks") {
+		w.Fatalf("exit status %d\n%s%s", r.Code, r.Stdout, r.Stderr)
+	}
+	if r := w.must("install", "hermes", "--shell-hooks"); !strings.Contains(r.Stdout, "review of a session") {
+		w.Errorf("nothing is said of what is not filtered:\n%s", r.Stdout)
+	}
+	w.say(w.codex, "", billing)
+	w.tell(h, "", askBilling, Step{Text: "Nobody told me."})
+	if n := len(w.last(h, Main).Frames()); n != 0 || len(w.rows(h)) != 0 {
+		w.Errorf("hooks ran that nobody approved: %d frames, %v", n, w.rows(h))
+	}
+	if r := w.hook("doctor", "hermes"); r.Code != 3 || !strings.Contains(r.Stdout, "reme-hook install hermes --trust") {
+		w.Errorf("doctor: exit status %d\n%s%s", r.Code, r.Stdout, r.Stderr)
+	}
+	w.must("install", "hermes", "--trust")
+	if r := w.hook("doctor", "hermes"); r.Code != 0 || !strings.Contains(r.Stdout, "recall works, capture works") {
+		w.Errorf("doctor: exit status %d\n%s%s", r.Code, r.Stdout, r.Stderr)
+	}
+	noteBudgets(w)
+	if r, err := h.Command(w.Context(), "hooks", "doctor"); err != nil || !strings.Contains(r.Stdout, "All shell hooks look healthy") {
+		w.Errorf("hermes hooks doctor: %v\n%s%s", err, r.Stdout, r.Stderr)
+	}
+	if r, err := h.Command(w.Context(), "memory", "status"); err != nil || !strings.Contains(r.Stdout, "holographic") {
+		w.Errorf("hermes memory status: %v\n%s", err, r.Stdout)
+	}
+
+	s := w.tell(h, "", askBilling, Step{Text: "In spring."}).Session
+	w.shown(w.last(h, Main), 1, billing)
+	w.tell(h, s, askBilling, Step{Tool: "read_file", Args: map[string]any{"path": "reme://daily/x.md"}}, Step{Text: "In spring, as I said."})
+	if n := len(w.last(h, Main).Frames()); n != 1 {
+		w.Errorf("%d frames, want 1", n)
+	}
+	if got := w.last(h, Main).Role("tool"); len(got) != 1 || !strings.Contains(got[0], "memories, not files") {
+		w.Errorf("tool results %q", got)
+	}
+	w.dialog(h, s, "user: "+askBilling, "assistant: In spring.", "user: "+askBilling, "assistant: In spring, as I said.")
+	w.tell(h, "", server, Step{Text: "Understood."})
+	w.say(w.codex, "", askServer)
+	w.shown(w.last(w.codex, Main), 1, server)
+
+	before := len(w.rows(h))
+	reviewed := `until grep -q '"event":"post-llm-call".*"kept":0' ` + w.home + `/.reme/integrations/log/hook.jsonl; do sleep 0.1; done`
+	h.Model.Script(Step{Text: "Reply-1"}, Step{Shell: reviewed}, Step{Text: "Reply-2"})
+	if r, err := h.Type(w.Context(), Turn{}, [2]string{"The lamp is green.", "Reply-1"}, [2]string{"The mat is grey.", "Reply-2"}, [2]string{"/exit", ""}); err != nil || r.Code != 0 {
+		w.Fatalf("exit status %d, %v\n%s\n%s", r.Code, err, r.Stdout, r.Stderr)
+	}
+	if n := len(h.Model.Requests(Review)); n == 0 {
+		w.Error("Hermes reviewed nothing")
+	}
+	w.must("spool", "replay")
+	var texts []string
+	for _, row := range w.rows(h) {
+		texts = append(texts, row.Content[0].Text)
+	}
+	for _, want := range []string{"The lamp is green.", "Reply-1", "The mat is grey.", "Reply-2"} {
+		if !slices.Contains(texts, want) {
+			w.Errorf("%q is not captured", want)
+		}
+	}
+	if len(texts) != before+4 {
+		w.Errorf("captured: %q", texts)
+	}
+
+	w.must("uninstall", "--all")
+	if raw, err := os.ReadFile(filepath.Join(w.home, hermesConfig)); string(raw) != mine {
+		w.Errorf("after uninstall %q, %v", raw, err)
+	}
+	if _, err := os.Stat(filepath.Join(w.home, ".hermes/shell-hooks-allowlist.json")); !os.IsNotExist(err) {
+		w.Errorf("approvals are left: %v", err)
+	}
+	w.run(h, Turn{Prompt: askBilling})
+	if n := len(w.last(h, Main).Frames()); n != 0 {
+		w.Errorf("%d frames after uninstall", n)
+	}
+}
+
+// The provider can come from a repository, as Hermes fetches plugins. It says what it lacks, and sets itself up.
+func TestHermesPluginRepository(t *testing.T) {
+	w, h := newHermes(t)
+	const bundle = "plugins/hermes/reme"
+	repo := filepath.Join(w.home, "src", "repository")
+	if err := os.CopyFS(filepath.Join(repo, bundle), os.DirFS("../../"+bundle)); err != nil {
+		w.Fatal(err)
+	}
+	for _, args := range [][]string{{"init", "-q"}, {"add", "."}, {"-c", "user.name=x", "-c", "user.email=x@localhost", "commit", "-qm", "x"}} {
+		git := exec.Command("git", args...)
+		git.Dir, git.Env = repo, []string{"HOME=" + w.home, "PATH=" + w.path()}
+		if out, err := git.CombinedOutput(); err != nil {
+			w.Fatalf("git %v: %v\n%s", args, err, out)
+		}
+	}
+	hermes := func(want string, args ...string) {
+		w.Helper()
+		if r, err := h.Command(w.Context(), args...); err != nil || r.Code != 0 || !strings.Contains(r.Stdout, want) {
+			w.Fatalf("hermes %s: exit status %d, %v, want %q\n%s%s", strings.Join(args, " "), r.Code, err, want, r.Stdout, r.Stderr)
+		}
+	}
+	hermes("Plugin installed", "plugins", "install", "file://"+repo+"#"+bundle, "--no-enable")
+	hermes("reme", "plugins", "list")
+	hermes("reme-hook is not on this machine", "memory", "setup", "reme")
+
+	w.must("install", "codex", "--trust")
+	w.say(w.codex, "", billing)
+	if r := w.hook("doctor", "hermes"); r.Code != 3 || !strings.Contains(r.Stdout, "no memory provider is chosen") {
+		w.Errorf("doctor: exit status %d\n%s%s", r.Code, r.Stdout, r.Stderr)
+	}
+	hermes("config.yaml", "memory", "setup", "reme")
+	hermes("available", "memory", "status")
+	if r := w.hook("doctor", "hermes"); r.Code != 0 {
+		w.Errorf("doctor: exit status %d\n%s%s", r.Code, r.Stdout, r.Stderr)
+	}
+	w.tell(h, "", askBilling, Step{Text: "In spring."})
+	w.shown(w.last(h, Main), 1, billing)
+
+	// It goes, wherever it came from; what Python has made of it Python leaves.
+	w.must("uninstall", "hermes")
+	hermes("built-in only", "memory", "status")
+	if left, err := filepath.Glob(filepath.Join(w.home, ".hermes/plugins/reme/*.*")); err != nil || len(left) != 0 {
+		w.Errorf("after uninstall there are %v, %v", left, err)
+	}
+}
+
+// A memory that does not answer keeps Hermes from nothing, and its turns arrive afterwards, once. It hangs here until
+// Hermes has ended, which outlasts all that waits for it: 0.4 s of a delivery, 2.9 s of a hook, 3 s of the provider,
+// 8 s of Hermes. Hanging for longer changes nothing.
+func TestHermesHangingMemory(t *testing.T) {
+	w, h := newWiredHermes(t, "")
+	w.say(w.codex, "", billing)
+	release := w.hang()
+	s := w.tell(h, "", askBilling, Step{Text: "I do not know."}).Session
+	w.tell(h, s, "Nice weather for a walk.", Step{Shell: "echo tool"}, Step{Text: "Two."})
+	h.Model.Script(Step{Text: "Three."})
+	if r, err := h.OneShot(w.Context(), Turn{Prompt: server}); err != nil || r.Code != 0 || r.Reply != "Three." {
+		w.Fatalf("exit status %d, reply %q, %v\n%s", r.Code, r.Reply, err, r.Stderr)
+	}
+	for _, request := range h.Model.Requests(Main) {
+		if n := len(request.Frames()); n != 0 {
+			w.Errorf("%d frames of a memory that hangs", n)
+		}
+	}
+	if rows := w.rows(h); len(rows) != 0 {
+		w.Errorf("the memory does not hang: %+v", rows)
+	}
+	release()
+	w.dialog(h, s, "user: "+askBilling, "assistant: I do not know.", "user: Nice weather for a walk.", "assistant: Two.")
+	if rows := w.rows(h); len(rows) != 6 || rows[4].Content[0].Text != server || rows[5].Content[0].Text != "Three." {
+		w.Errorf("captured: %+v", rows)
+	}
+	w.tell(h, s, askBilling, Step{Text: "In spring."})
+	w.shown(w.last(h, Main), 1, billing)
+}
+
+// hang makes the memory answer nobody: its locks are held by somebody who does nothing, and its index is gone.
+func (w *world) hang() (release func()) {
+	w.Helper()
+	private := filepath.Join(w.home, ".reme/workspace/metadata/reme-hook")
+	var unlocks []func()
+	release = sync.OnceFunc(func() {
+		for _, unlock := range unlocks {
+			unlock()
+		}
+	})
+	w.Cleanup(release)
+	names := []string{"index", "daily"}
+	for i := range 64 {
+		names = append(names, fmt.Sprintf("%02x", i))
+	}
+	for _, name := range names {
+		unlock, err := durable.Lock(w.Context(), filepath.Join(private, "locks", name+".lock"))
+		if err != nil {
+			w.Fatal(err)
+		}
+		unlocks = append(unlocks, unlock)
+	}
+	index, err := filepath.Glob(filepath.Join(private, "*.sqlite*"))
+	if err != nil || len(index) == 0 {
+		w.Fatalf("index: %v, %v", index, err)
+	}
+	for _, file := range index {
+		if err := os.Remove(file); err != nil {
+			w.Fatal(err)
+		}
+	}
+	return release
 }

@@ -37,8 +37,8 @@ type Result struct {
 	Complaints     []string // what the host said about hooks that failed
 }
 
-// turnLimit is far beyond what a turn needs: fake models answer at once.
-const turnLimit = 60 * time.Second
+// turnLimit is far beyond what a turn needs: fake models answer at once. OpenClaw takes 20 s to start.
+const turnLimit = 3 * time.Minute
 
 // hostEnv is the whole environment of a host: of ours nothing but what a program needs to run at all.
 func hostEnv(home, path, proxy string, more ...string) []string {

@@ -6,10 +6,17 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
+	"time"
 )
 
 // Kimi drives `kimi -p`.
@@ -47,12 +54,8 @@ func (k *Kimi) Run(ctx context.Context, turn Turn) (Result, error) {
 	if turn.Session != "" {
 		argv = append(argv, "-S", turn.Session)
 	}
-	env := hostEnv(k.Home, k.Path, k.Model.URL(),
-		"KIMI_MODEL_NAME=fake-model", "KIMI_MODEL_API_KEY=sk-test", "KIMI_MODEL_BASE_URL="+k.Model.URL()+"/v1",
-		"KIMI_MODEL_PROVIDER_TYPE=openai", "KIMI_MODEL_CAPABILITIES=tool_use", "KIMI_MODEL_MAX_CONTEXT_SIZE="+toJSON(kimiWindow),
-		"KIMI_DISABLE_TELEMETRY=1", "KIMI_CODE_NO_AUTO_UPDATE=1", "KIMI_DISABLE_CRON=1")
 	before := len(k.log())
-	r, err := start(ctx, k.Project, env, nil, turn.Interrupt, append(argv, turn.Args...)...)
+	r, err := start(ctx, k.Project, k.env(), nil, turn.Interrupt, append(argv, turn.Args...)...)
 	r.Session = turn.Session
 	if r.Session == "" {
 		r.Session = k.newest()
@@ -69,6 +72,60 @@ func (k *Kimi) Run(ctx context.Context, turn Turn) (Result, error) {
 	r.Hooks = handled(k.log()[before:])
 	r.Complaints = kimiComplaint.FindAllString(r.Stderr, -1)
 	return r, err
+}
+
+func (k *Kimi) env() []string {
+	return hostEnv(k.Home, k.Path, k.Model.URL(),
+		"KIMI_MODEL_NAME=fake-model", "KIMI_MODEL_API_KEY=sk-test", "KIMI_MODEL_BASE_URL="+k.Model.URL()+"/v1",
+		"KIMI_MODEL_PROVIDER_TYPE=openai", "KIMI_MODEL_CAPABILITIES=tool_use", "KIMI_MODEL_MAX_CONTEXT_SIZE="+toJSON(kimiWindow),
+		"KIMI_DISABLE_TELEMETRY=1", "KIMI_CODE_NO_AUTO_UPDATE=1", "KIMI_DISABLE_CRON=1")
+}
+
+// Plugins has the host's own server do something with plugins, which no command of it does, and returns the answer. The
+// server is started for that.
+func (k *Kimi) Plugins(ctx context.Context, path string, body any) (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	address := l.Addr().(*net.TCPAddr)
+	l.Close()
+	ctx, cancel := context.WithTimeout(ctx, turnLimit)
+	defer cancel()
+	serving, stop := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() {
+		_, err := start(serving, k.Home, k.env(), nil, nil, k.Bin, "web", "--no-open", "--host", "127.0.0.1", "--port", strconv.Itoa(address.Port))
+		ended <- err
+	}()
+	defer func() { stop(); <-ended }()
+	for again := time.Tick(100 * time.Millisecond); ; {
+		token, err := os.ReadFile(filepath.Join(k.Home, ".kimi-code/server.token"))
+		if err == nil {
+			req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+address.String()+"/api/v1/plugins"+path, strings.NewReader(toJSON(body)))
+			if err != nil {
+				return "", err
+			}
+			req.Header.Set("Content-Type", "application/json")
+			req.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
+			if resp, err := http.DefaultClient.Do(req); err == nil {
+				defer resp.Body.Close()
+				answer, err := io.ReadAll(resp.Body)
+				if err == nil && resp.StatusCode != http.StatusOK {
+					err = errors.New(resp.Status)
+				}
+				return string(answer), err
+			}
+		}
+		select {
+		case <-again:
+		case err := <-ended:
+			ended <- err
+			return "", fmt.Errorf("kimi web ended: %w", err)
+		case <-ctx.Done():
+			return "", ctx.Err()
+		}
+	}
 }
 
 // log is the product's own.

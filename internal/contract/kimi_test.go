@@ -235,34 +235,6 @@ func TestKimiUnharmed(t *testing.T) {
 	}
 }
 
-// Installed as a plugin, the hooks do the same.
-func TestKimiPlugin(t *testing.T) {
-	w, k := newKimi(t)
-	w.must("install", "codex", "kimi", "--trust") // for the program's copy
-	w.must("uninstall", "kimi")
-	manifest, err := os.ReadFile("../../plugins/kimi/kimi.plugin.json")
-	if err != nil {
-		w.Fatal(err)
-	}
-	root := filepath.Join(w.home, ".kimi-code/plugins/managed/reme")
-	w.put(".kimi-code/plugins/managed/reme/kimi.plugin.json", string(manifest), 0o600)
-	const at = "2026-11-30T00:00:00.000Z"
-	w.put(".kimi-code/plugins/installed.json", toJSON(map[string]any{"version": 1, "plugins": []any{map[string]any{
-		"id": "reme", "root": root, "source": "local-path", "enabled": true, "installedAt": at, "updatedAt": at, "originalSource": root,
-	}}}), 0o600)
-	w.say(w.codex, "", billing)
-	s := w.say(k, "", askBilling, Step{Text: "In spring."}).Session
-	w.shown(w.last(k, Main), 1, billing)
-	w.dialog(k, s, "user: "+askBilling, "assistant: In spring.")
-	if r := w.hook("doctor", "kimi"); r.Code != 0 {
-		w.Errorf("doctor: exit status %d\n%s%s", r.Code, r.Stdout, r.Stderr)
-	}
-	w.must("install", "kimi")
-	if r := w.hook("doctor", "kimi"); r.Code != 3 || !strings.Contains(r.Stdout, "twice") {
-		w.Errorf("doctor of both: exit status %d\n%s%s", r.Code, r.Stdout, r.Stderr)
-	}
-}
-
 // Kimi Code takes a file with a single bad hook for one without hooks. So an install into such a file is taken back.
 func TestKimiRefuses(t *testing.T) {
 	w, _ := newKimi(t)

@@ -17,12 +17,16 @@ const (
 // users are the machines before the product came.
 var users = map[string]map[string]string{
 	"fresh": {},
+	served:  {},
 	"lived-in": {
 		".codex/hooks.json":     `{"description": "mine", "hooks": {"Stop": [{"hooks": [{"type": "command", "command": "true"}]}]}}`,
 		".codex/config.toml":    "# my settings\nmodel_reasoning_effort = \"low\" # cheap\n\n[tui]\nnotifications = false\n",
 		".claude/settings.json": "\ufeff{\r\n    \"env\": {\"MINE\": \"1\"},\r\n    \"hooks\": {\r\n        \"Stop\": [ {\"hooks\": [{\"type\": \"command\", \"command\": \"true\"}]} ]\r\n    },\r\n\r\n    \"cleanupPeriodDays\": 300\r\n}",
 	},
 }
+
+// On a machine that is served, another process keeps the memory.
+const served = "served"
 
 // What one host is told, the other one knows in a new session, and afterwards nothing is left of the product in the
 // hosts' files.
@@ -34,9 +38,13 @@ func TestLoop(t *testing.T) {
 				w.put(file, content, 0o600)
 			}
 			before := w.snapshot()
-			if name == "fresh" {
+			switch name {
+			case served:
+				w.serve()
+				fallthrough
+			case "fresh":
 				w.must("setup", "--yes")
-			} else {
+			default:
 				w.must("install", "codex", "claude-code", "--trust")
 			}
 

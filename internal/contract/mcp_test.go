@@ -163,7 +163,7 @@ func installedMCP(t *testing.T, names ...string) (w *world, drive map[string]Hos
 		drive[name] = w.with(name)
 	}
 	all := append([]string{"codex", "claude-code"}, names...)
-	w.must(append(append([]string{"install"}, all...), "--mcp", "--trust")...)
+	w.must(append(append([]string{"install"}, all...), "--trust")...)
 	if r := w.hook("doctor"); r.Code != 0 {
 		w.Errorf("doctor: exit status %d\n%s%s", r.Code, r.Stdout, r.Stderr)
 	}
@@ -194,16 +194,19 @@ func TestInstalledMCP(t *testing.T) {
 	}
 	w.say(w.codex, "", billing)
 	for _, call := range []struct {
-		host Host
-		tool string
-		args []string
-	}{{w.claude, "mcp__reme__search", []string{"--allowedTools", "mcp__reme"}}, {w.codex, "search", nil}} {
+		host   Host
+		prefix string
+		args   []string
+	}{{w.claude, "mcp__reme__", []string{"--allowedTools", "mcp__reme"}}, {w.codex, "", nil}} {
 		r := w.run(call.host, Turn{Prompt: "Look it up.", Args: call.args},
-			Step{Tool: call.tool, Args: map[string]any{"query": "billing"}}, Step{Text: "Done."})
+			Step{Tool: call.prefix + "search", Args: map[string]any{"query": "billing"}},
+			Step{Tool: call.prefix + "remember", Args: map[string]any{"content": "Seen.", "title": call.host.Name()}}, Step{Text: "Done."})
 		w.well(call.host, r, "Done.")
-		if got := w.results(call.host, 1); !strings.Contains(got[0], billing) {
+		got := w.results(call.host, 2)
+		if !strings.Contains(got[0], billing) {
 			t.Errorf("%s: tool results %q", call.host.Name(), got)
 		}
+		w.signed(call.host, got[1])
 	}
 	uninstall()
 }
@@ -240,16 +243,27 @@ func TestDSHInstalledMCP(t *testing.T) {
 	uninstall()
 }
 
-// Hermes lists the server that install registers, beside the user's. Without the optional Python SDK that its MCP needs, as
-// here, it does without, and has the provider's tools.
+// Hermes has the provider's tools, and no server beside them. Who wants no provider has the server: Hermes lists it beside
+// the user's, and does without where the optional Python SDK is missing that its MCP needs, as here.
 func TestHermesInstalledMCP(t *testing.T) {
 	w, drive, uninstall := installedMCP(t, "hermes")
 	h := drive["hermes"].(*Hermes)
-	r, err := h.Command(w.Context(), "mcp", "list")
-	if listed := regexp.MustCompile(`reme +/.* enabled\s+other +/.* disabled`); err != nil || r.Code != 0 || !listed.MatchString(r.Stdout) {
-		t.Errorf("hermes mcp list: exit status %d, %v\n%s%s", r.Code, err, r.Stdout, r.Stderr)
+	list := func(want string) {
+		t.Helper()
+		r, err := h.Command(w.Context(), "mcp", "list")
+		if listed := regexp.MustCompile(want); err != nil || r.Code != 0 || !listed.MatchString(r.Stdout) {
+			t.Errorf("hermes mcp list: exit status %d, %v\n%s%s", r.Code, err, r.Stdout, r.Stderr)
+		}
 	}
+	list(`(?s)^[^/]*\n\s+other +/.* disabled`)
 	w.tell(h, "", "Hello?", Step{Text: "Here I am."})
+	uninstall()
+	w.must("install", "hermes", "--mcp-only")
+	list(`reme +/.* enabled\s+other +/.* disabled`)
+	if r := w.hook("doctor", "hermes"); r.Code != 0 || !strings.Contains(r.Stdout, "has the memory as tools") {
+		t.Errorf("doctor: exit status %d\n%s%s", r.Code, r.Stdout, r.Stderr)
+	}
+	w.must("uninstall", "hermes")
 	uninstall()
 }
 
@@ -276,5 +290,21 @@ func (w *world) calls(h Host) {
 	got := w.results(h, 2)
 	if !strings.Contains(got[0], "Remembered in reme://daily/") || !strings.Contains(got[1], billing) {
 		w.Errorf("%s: tool results %q", h.Name(), got)
+	}
+	w.signed(h, got[0])
+}
+
+var noteURI = regexp.MustCompile(`reme://(daily/\S+\.md)`)
+
+// signed checks that the note that a tool result speaks of says which host's model wrote it.
+func (w *world) signed(h Host, result string) {
+	w.Helper()
+	m := noteURI.FindStringSubmatch(result)
+	if m == nil {
+		w.Fatalf("%s: no note in %q", h.Name(), result)
+	}
+	note := m[1]
+	if raw, err := os.ReadFile(filepath.Join(w.home, ".reme/workspace", note)); err != nil || !strings.Contains(string(raw), "\nhost: "+h.Name()+"\n") {
+		w.Errorf("%s: the note is %s, %v", h.Name(), raw, err)
 	}
 }

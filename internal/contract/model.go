@@ -19,6 +19,7 @@ const (
 	Main       Kind = "main"       // the conversation with the user
 	Compaction Kind = "compaction" // the summary of a conversation
 	Subagent   Kind = "subagent"   // the conversation of a spawned agent
+	Review     Kind = "review"     // what a host asks itself about a session, behind the user's back
 	Aux        Kind = "aux"        // titles and the like
 )
 

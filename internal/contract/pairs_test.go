@@ -4,6 +4,8 @@ package contract
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 )
 
@@ -14,15 +16,36 @@ var facts = map[string][2]string{
 	"kimi":        {"The office kettle is called Bartholomew and wants descaling every Thursday.", "When does the office kettle want descaling?"},
 	"dsh":         {"Release notes for the parser are written by Oyelaran in a file named HERALD.md.", "Who writes the release notes for the parser?"},
 	"hermes":      {"The backup of the photo archive runs on the machine called Thistledown at 04:40.", "On which machine does the backup of the photo archive run?"},
+	"openclaw":    {"Visitors to the observatory are met by Temperance at the side entrance on Wednesdays.", "Who meets visitors to the observatory?"},
 }
 
 // TestPairs tells each host something and asks every other one for it in a new session: it is there in one frame, once. What
 // was said is captured exactly once.
 func TestPairs(t *testing.T) {
 	w := newWorld(t)
-	all := []Host{w.codex, w.claude, w.with("kimi"), w.with("dsh"), w.with("hermes")}
+	o := w.withGateway()
+	all := []Host{w.codex, w.claude, w.with("kimi"), w.with("dsh"), w.with("hermes"), o}
 	w.must("setup", "--yes")
 	noteBudgets(w)
+	w.startGateway(o)
+	w.pairs(all)
+}
+
+// TestPairsServed is the same with a memory that another process keeps at a URL.
+func TestPairsServed(t *testing.T) {
+	w := newWorld(t)
+	w.serve()
+	all := []Host{w.codex, w.claude, w.with("kimi")}
+	w.must("install", "codex", "claude-code", "kimi", "--trust")
+	w.must("status") // it has been met
+	w.pairs(all)
+	if _, err := os.Stat(filepath.Join(w.home, ".reme", "workspace")); !os.IsNotExist(err) {
+		t.Errorf("there is a workspace beside the service: %v", err)
+	}
+}
+
+func (w *world) pairs(all []Host) {
+	t := w.T
 	for _, h := range all {
 		r := w.run(h, Turn{Prompt: facts[h.Name()][0]}, Step{Text: "Noted."})
 		if r.Code != 0 {

@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -72,6 +73,7 @@ func missing() string {
 type world struct {
 	*testing.T
 	home, project string
+	workspace     string // where the memory is
 	codex         *Codex
 	claude        *Claude
 }
@@ -99,6 +101,13 @@ var further = map[string]struct {
 	}},
 	"hermes": {"REME_CONTRACT_HERMES", func(w *world, bin string) Host {
 		return &Hermes{Bin: bin, Home: w.home, Project: w.project, Path: w.path(), Model: NewHermesModel()}
+	}},
+	"openclaw": {"REME_CONTRACT_OPENCLAW", func(w *world, bin string) Host {
+		o := &OpenClaw{Bin: bin, Home: w.home, Project: w.project, Path: w.path(), Model: NewOpenClawModel(), cache: filepath.Join(scratch, "node-cache")}
+		if err := o.Configure(); err != nil {
+			w.Fatal(err)
+		}
+		return o
 	}},
 }
 
@@ -137,12 +146,13 @@ func newBare(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { noteCapabilities(t, home) })
-	w := &world{T: t, home: home, project: filepath.Join(home, "src", "project")}
+	w := &world{T: t, home: home, project: filepath.Join(home, "src", "project"), workspace: filepath.Join(home, ".reme", "workspace")}
 	for _, dir := range []string{"bin", "tmp", "src/project"} {
 		if err := os.MkdirAll(filepath.Join(home, dir), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
+	w.upstream("off") // no ReMe of this machine
 	for program, name := range hosts {
 		if err := os.Symlink(os.Getenv(name), filepath.Join(home, "bin", program)); err != nil {
 			t.Fatal(err)
@@ -161,6 +171,46 @@ func newWired(t *testing.T) *world {
 	w := newWorld(t)
 	w.must("install", "codex", "claude-code", "--trust")
 	return w
+}
+
+// serve has another process keep the memory, at a URL and with a token, and configures the product so.
+func (w *world) serve() {
+	w.Helper()
+	const token = "s3same-0123"
+	home := filepath.Join(w.home, "server")
+	w.workspace = filepath.Join(home, ".reme", "workspace")
+	_, port, _ := strings.Cut(w.server("HOME="+home, "REME_TOKEN="+token), "127.0.0.1:")
+	if err := os.MkdirAll(filepath.Join(w.home, ".reme", "integrations"), 0o700); err != nil {
+		w.Fatal(err)
+	}
+	w.put(".config/reme/token", token+"\n", 0o600)
+	w.put(".reme/integrations/config.toml", "service = \"http://localhost.:"+port+"\"\ntoken = \"${file:~/.config/reme/token}\"\n", 0o600)
+}
+
+// server runs the product's server in an environment until the test ends, and returns its URL.
+func (w *world) server(env ...string) string {
+	w.Helper()
+	c := exec.Command(binary, "serve", "--listen", "127.0.0.1:0")
+	c.Env, c.Stderr = env, os.Stderr
+	out, err := c.StdoutPipe()
+	if err == nil {
+		err = c.Start()
+	}
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(func() {
+		c.Process.Signal(syscall.SIGTERM)
+		if err := c.Wait(); err != nil {
+			w.Errorf("serve: %v", err)
+		}
+	})
+	var url string
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if _, serr := fmt.Sscanf(line, "ready on %s", &url); serr != nil {
+		w.Fatalf("%q: %v, %v", line, err, serr)
+	}
+	return url
 }
 
 func (w *world) path() string { return w.home + "/bin:/usr/local/bin:/usr/bin:/bin" }
@@ -286,7 +336,7 @@ func (w *world) dialog(h Host, session string, want ...string) {
 // rows reads all that was captured of a host.
 func (w *world) rows(h Host) []row {
 	w.Helper()
-	files, err := filepath.Glob(filepath.Join(w.home, ".reme/workspace/session/dialog", h.Name(), "*.jsonl"))
+	files, err := filepath.Glob(filepath.Join(w.workspace, "session/dialog", h.Name(), "*.jsonl"))
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -328,6 +378,15 @@ func (w *world) snapshot() map[string]string {
 		}
 	}
 	return out
+}
+
+// upstream configures which ReMe takes part.
+func (w *world) upstream(target string) {
+	w.Helper()
+	w.put(".reme/integrations/config.toml", fmt.Sprintf("upstream = %q\n", target), 0o600)
+	if err := os.Chmod(filepath.Join(w.home, ".reme/integrations"), 0o700); err != nil {
+		w.Fatal(err)
+	}
 }
 
 // put writes a file of the fake home.

@@ -6,17 +6,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/agentscope-ai/reme-hook/client"
 	"github.com/agentscope-ai/reme-hook/hooks"
 	"github.com/agentscope-ai/reme-hook/install"
 	"github.com/agentscope-ai/reme-hook/internal/config"
+	"github.com/agentscope-ai/reme-hook/internal/link"
 	"github.com/agentscope-ai/reme-hook/spool"
 	"github.com/agentscope-ai/reme-hook/state"
+	"github.com/agentscope-ai/reme-hook/upstream"
 	"github.com/agentscope-ai/reme-hook/workspace"
 )
 
@@ -47,15 +52,25 @@ type Host struct {
 
 // Doctor holds what is examined.
 type Doctor struct {
-	Now       func() time.Time
-	Env       install.Env
-	Options   install.Options
-	Config    []config.Problem
-	Workspace func() (*workspace.Workspace, error)
-	Spool     spool.Spool
-	State     state.Store
-	Backoff   spool.BackoffFile
-	Program   string // the running one
+	Now     func() time.Time
+	Env     install.Env
+	Options install.Options
+	Config  []config.Problem
+	// Memory opens the service, which is known to be one if there is no error.
+	Memory  func(context.Context) (Memory, error)
+	Spool   spool.Spool
+	State   state.Store
+	Link    link.File
+	Recall  time.Duration // what a prompt waits for memories
+	Program string        // the running one
+	// Upstream is the real ReMe that takes part.
+	Upstream *upstream.Upstream
+}
+
+// Memory is a service as doctor looks at it.
+type Memory interface {
+	client.Service
+	Stats(context.Context) (workspace.Stats, error)
 }
 
 // Healthy tells whether no finding asks the user for anything.
@@ -65,7 +80,7 @@ func Healthy(findings []Finding) bool {
 
 // Examine looks at everything, and at the given hosts.
 func (d Doctor) Examine(ctx context.Context, hosts []Host) []Finding {
-	out := slices.Concat(d.configuration(), d.memory(ctx), d.backlog())
+	out := slices.Concat(d.configuration(), d.memory(ctx), d.backlog(), d.upstream(ctx))
 	for _, h := range hosts {
 		out = append(out, d.host(ctx, h)...)
 	}
@@ -86,19 +101,50 @@ func (d Doctor) configuration() []Finding {
 }
 
 func (d Doctor) memory(ctx context.Context) []Finding {
-	ws, err := d.Workspace()
-	if err != nil {
-		return []Finding{{serviceArea, Problem, "the workspace cannot be opened: " + err.Error(), "make its folder writable, or name another one: `reme-hook config show`"}}
+	url := d.Link.URL
+	problem := func(what string, err error) []Finding {
+		do := "make the workspace's folder usable, or name another one: `reme-hook config show`"
+		if url != "" {
+			do = "start it (`reme-hook serve` there), or correct the key service; until then turns wait in the spool"
+		}
+		if client.ClassOf(err) == client.Configuration {
+			do = "do what it says (`reme-hook config show` tells what is in force); until then turns wait in the spool"
+		}
+		return []Finding{{serviceArea, Problem, what + ": " + err.Error(), do}}
 	}
-	st, err := ws.Stats(ctx)
+	m, err := d.Memory(ctx)
 	if err != nil {
-		return []Finding{{serviceArea, Problem, "the workspace cannot be read: " + err.Error(), "make its folder readable, or name another one: `reme-hook config show`"}}
+		return problem("the memory cannot be used", err)
 	}
-	out := []Finding{{serviceArea, OK, fmt.Sprintf("embedded workspace: %s in %s, %s", count(st.Turns, "turn"), count(st.Sessions, "session"), count(st.Notes, "note")), ""}}
+	st, err := m.Stats(ctx)
+	if err != nil {
+		return problem("the memory cannot be read", err)
+	}
+	where := "embedded workspace"
+	if p := d.Link.Load().Probe; p != nil {
+		where = fmt.Sprintf("%s, %s %s", url, p.Name, p.Version)
+	}
+	out := []Finding{{serviceArea, OK, fmt.Sprintf("%s: %s in %s, %s", where, count(st.Turns, "turn"), count(st.Sessions, "session"), count(st.Notes, "note")), ""}}
 	if st.Index == workspace.IndexUnavailable {
 		out = append(out, Finding{serviceArea, Problem, "the search index is unavailable: " + st.Why, "turns are kept all the same; make the workspace's metadata folder writable"})
 	}
+	if url != "" {
+		out = append(out, d.recall(ctx, m)...)
+	}
 	return out
+}
+
+// recall asks a service at a URL as a prompt does.
+func (d Doctor) recall(ctx context.Context, m Memory) []Finding {
+	ctx, cancel := context.WithTimeout(ctx, d.Recall)
+	defer cancel()
+	if _, err := m.Recall(ctx, client.RecallRequest{Query: "doctor", Limit: 1}); err != nil {
+		return []Finding{{serviceArea, Problem, fmt.Sprintf("a recall fails within %s: %v", d.Recall, err), "if it is only slow: a longer recall_timeout; prompts do without memories meanwhile"}}
+	}
+	if u, err := url.Parse(d.Link.URL); err == nil && u.Scheme == "http" && !client.IsLocal(ctx, u.Hostname()) {
+		return []Finding{{serviceArea, Note, "what is said goes to " + u.Host + " unencrypted", "use https:// unless the network between is yours"}}
+	}
+	return nil
 }
 
 func (d Doctor) backlog() []Finding {
@@ -109,7 +155,7 @@ func (d Doctor) backlog() []Finding {
 	states := spool.Count(entries)
 	due, quarantined := states[spool.Pending], states[spool.Quarantined]
 	var out []Finding
-	b := d.Backoff.Load()
+	b := d.Link.Load().Delivery
 	if b.Failures > 0 {
 		out = append(out, Finding{serviceArea, Problem, fmt.Sprintf("delivery failed, %s in a row (%s): %s", count(b.Failures, "time"), b.Class, b.Reason), "mend the cause, then `reme-hook spool replay`"})
 	}
@@ -131,17 +177,33 @@ func (d Doctor) host(ctx context.Context, h Host) []Finding {
 	report := h.Target.Check(d.Env, d.Options)
 	var out []Finding
 	add := func(level Level, what, do string) { out = append(out, Finding{area, level, what, do}) }
+	tools := d.tools(ctx, area, report)
 	switch {
-	case !found.Present && len(report.Hooks) == 0:
+	case len(report.Hooks) > 0:
+		add(OK, "found"+version(found)+", connected", "")
+	case report.HasServer():
+		add(OK, "found"+version(found)+", has the memory as tools; without hooks nothing is recalled or captured by itself", "")
+		return slices.Concat(out, d.program(area, report), tools)
+	case found.Present:
+		add(Note, "found"+version(found)+", not connected", "reme-hook install "+area)
+		return append(out, tools...)
+	default:
 		add(Note, "not on this machine", "")
 		return out
-	case len(report.Hooks) == 0:
-		add(Note, "found"+version(found)+", not connected", "reme-hook install "+area)
-		return out
 	}
-	add(OK, "found"+version(found)+", connected", "")
 	for _, p := range report.Problems {
 		add(Problem, p.What, p.Do)
+	}
+	for _, note := range report.Notes {
+		add(Note, note, "")
+	}
+	if lister, ok := h.Target.(install.PluginLister); ok {
+		plugins := lister.Plugins(d.Env)
+		for _, id := range slices.Sorted(maps.Keys(plugins)) {
+			if otherMemory(id) && !install.OwnPlugin(plugins[id]) {
+				add(Problem, "the plugin "+id+" is another memory: turns are kept and recalled twice", "keep one of them: switch the plugin off in "+h.Adapter.Title+", or reme-hook uninstall "+area)
+			}
+		}
 	}
 	if len(report.Missing) > 0 {
 		add(Problem, "no hook for "+strings.Join(report.Missing, ", "), "reme-hook install "+area)
@@ -151,8 +213,7 @@ func (d Doctor) host(ctx context.Context, h Host) []Finding {
 			add(Problem, "the hook for "+c.Event+" in "+c.File+" is not as this version installs it", "reme-hook install "+area)
 		}
 	}
-	out = append(out, d.program(area)...)
-	out = append(out, d.trust(ctx, h)...)
+	out = slices.Concat(out, tools, d.program(area, report), d.trust(ctx, h, report))
 	if err := d.probe(ctx, h.Adapter, report.Hooks); err != nil {
 		add(Problem, err.Error(), "reme-hook install "+area+"; if that does not help, look into "+filepath.Join(d.Env.IntegrationsDir, "log", "hook.jsonl"))
 	} else {
@@ -170,18 +231,32 @@ func (d Doctor) host(ctx context.Context, h Host) []Finding {
 	return out
 }
 
-func (d Doctor) program(area string) []Finding {
+func (d Doctor) program(area string, report install.Report) []Finding {
+	if report.OnPath {
+		if _, err := d.Env.LookPath("reme-hook"); err != nil {
+			return []Finding{{area, Problem, "the plugin calls reme-hook, which is not on the PATH", "put a folder that has it on the PATH"}}
+		}
+		return nil
+	}
 	installed := d.Env.CommandPath(d.Options)
 	if _, err := os.Stat(installed); err != nil {
-		return []Finding{{area, Problem, "the program that it calls is missing: " + installed, "reme-hook install " + area}}
+		return []Finding{{area, Problem, "the program that it calls is missing: " + installed, again(area, report)}}
 	}
 	if !install.SameProgram(d.Program, installed) {
-		return []Finding{{area, Problem, installed + " is another version than this program", "reme-hook install " + area}}
+		return []Finding{{area, Problem, installed + " is another version than this program", again(area, report)}}
 	}
 	return nil
 }
 
-func (d Doctor) trust(ctx context.Context, h Host) []Finding {
+// again is the command that makes anew what is installed.
+func again(area string, report install.Report) string {
+	if len(report.Hooks) == 0 {
+		return "reme-hook install " + area + " --mcp-only"
+	}
+	return "reme-hook install " + area
+}
+
+func (d Doctor) trust(ctx context.Context, h Host, report install.Report) []Finding {
 	area := string(h.Adapter.Host)
 	st, err := h.Target.Trusted(ctx, d.Env, d.Options)
 	if err != nil {
@@ -201,8 +276,11 @@ func (d Doctor) trust(ctx context.Context, h Host) []Finding {
 		}
 	}
 	if len(events) > 0 {
-		return append(out, Finding{area, Problem, "configured, not trusted: " + h.Adapter.Title + " skips " + strings.Join(events, ", "),
-			"reme-hook install " + area + " --trust, or approve them in " + h.Adapter.Title})
+		do := "approve them in " + h.Adapter.Title
+		if !report.OnPath {
+			do = "reme-hook install " + area + " --trust, or " + do
+		}
+		return append(out, Finding{area, Problem, "configured, not trusted: " + h.Adapter.Title + " skips " + strings.Join(events, ", "), do})
 	}
 	return append(out, Finding{area, OK, "all hooks are trusted", ""})
 }
@@ -233,4 +311,11 @@ func count(n int, what string) string {
 		return "1 " + what
 	}
 	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// otherMemory tells the plugins of ReMe itself and of OpenViking.
+func otherMemory(plugin string) bool {
+	name, market, _ := strings.Cut(strings.ToLower(plugin), "@")
+	return name == "reme" || strings.HasPrefix(name, "reme-") && !strings.HasPrefix(name, "reme-hook") ||
+		strings.Contains(name, "openviking") || strings.Contains(market, "openviking")
 }

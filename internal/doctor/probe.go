@@ -14,6 +14,7 @@ import (
 
 	"github.com/agentscope-ai/reme-hook/client"
 	"github.com/agentscope-ai/reme-hook/hooks"
+	"github.com/agentscope-ai/reme-hook/internal/config"
 )
 
 // Call runs one hook of a host as the host would, in an environment, and
@@ -40,7 +41,7 @@ func Probe(ctx context.Context, teach, ask Side) error {
 	defer os.RemoveAll(scratch)
 	env := append(os.Environ(),
 		"REME_INTEGRATIONS_DIR="+filepath.Join(scratch, "integrations"),
-		"REME_WORKSPACE="+filepath.Join(scratch, "workspace"),
+		"REME_SERVICE="+config.Embedded, "REME_WORKSPACE="+filepath.Join(scratch, "workspace"), "REME_UPSTREAM=off",
 		"REME_RECALL=true", "REME_CAPTURE=true", "REME_EXCLUDE=", hooks.GuardEnv+"=", hooks.BypassEnv+"=")
 	fact := fmt.Sprintf("probe%08d", rand.IntN(1e8))
 	if _, err := teach.run(ctx, env, hooks.Event{

@@ -1,84 +1,134 @@
 // Package redact takes secrets out of text before it is written anywhere.
 //
 // A secret is replaced by a mark that names its type. Only what has the form of
-// a credential is replaced; a guess by entropy would destroy hashes and code.
+// a credential is replaced, or what stands where a credential stands and is no
+// word, name, path or reference; a guess by entropy alone would destroy hashes
+// and code. Example keys and placeholders stay.
+//
+// Everything is found by hand-written scanners in one pass each: a hook is a
+// process of its own, and would pay for the compilation of regular expressions
+// with every prompt.
 package redact
 
 import (
-	"regexp"
+	"cmp"
 	"slices"
 	"strings"
-	"sync"
-	"unicode"
 )
 
 // Private is what is left of a text that the user marked as private as a whole.
 const Private = "[redacted private]"
 
-// rule is one form of secret. What the pattern's groups "keep" and "after" match
-// stays; with a group "mixed", only a match in which it holds both a letter and
-// a digit counts.
-type rule struct {
-	mark    string
-	hints   []string // one of these is in every text that matches, in lower case
-	pattern func() *regexp.Regexp
-}
+// begin is how every mark begins.
+const begin = "[redacted "
 
-func pattern(s string) func() *regexp.Regexp {
-	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(s) })
-}
-
-var rules = []rule{
-	{"private", []string{"<private>"}, pattern(`(?is)<private>.*?(?:</private>|\z)`)},
-	{"private-key", []string{"-----begin"}, pattern(`(?s)-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----|\z)`)},
-	{"api-key", []string{"sk-"}, pattern(`\bsk-(?:ant-|proj-|or-|svcacct-|admin-)?[A-Za-z0-9_-]{20,}`)},
-	{"api-key", []string{"sk_live_", "rk_live_", "sk_test_", "whsec_"}, pattern(`\b(?:[rs]k_(?:live|test)_|whsec_)[A-Za-z0-9]{16,}`)},
-	{"github-token", []string{"ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"}, pattern(`\b(?:gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{30,})`)},
-	{"gitlab-token", []string{"glpat-"}, pattern(`\bglpat-[A-Za-z0-9_-]{20,}`)},
-	{"slack-token", []string{"xoxb-", "xoxp-", "xoxa-", "xoxr-", "xoxs-", "xapp-"}, pattern(`\b(?:xox[abprs]|xapp)-[A-Za-z0-9-]{10,}`)},
-	{"aws-key", []string{"akia", "asia"}, pattern(`\b(?:AKIA|ASIA)[0-9A-Z]{16}\b`)},
-	{"google-key", []string{"aiza"}, pattern(`\bAIza[A-Za-z0-9_-]{35}`)},
-	{"npm-token", []string{"npm_"}, pattern(`\bnpm_[A-Za-z0-9]{36}`)},
-	{"pypi-token", []string{"pypi-"}, pattern(`\bpypi-[A-Za-z0-9_-]{50,}`)},
-	{"jwt", []string{"eyj"}, pattern(`\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}`)},
-	{"bearer", []string{"bearer"}, pattern(`(?i)(?P<keep>\bbearer\s+)[A-Za-z0-9._~+/-]{20,}=*`)},
-	{"password", []string{"://"}, pattern(`(?P<keep>\b[a-zA-Z][a-zA-Z0-9+.-]*://[^\s/:@"'<>]*:)[^\s/@"'<>$\{\}]{3,}(?P<after>@)`)},
-	{"password", []string{"password", "passwd", "secret", "token", "api_key", "apikey", "api-key", "access_key", "access-key"},
-		pattern(`(?i)(?P<keep>\b[a-z0-9_-]*(?:password|passwd|secret|token|api[_-]?key|access[_-]?key)["']?\s*(?:=|:)\s*["']?)(?P<mixed>[^\s"'<>$\{\}()\[\],;]{8,})`)},
-}
-
-// Text returns s with each secret replaced by "[redacted <type>]".
+// Text returns s with each secret replaced by "[redacted <type>]". Redacting
+// again changes nothing.
 func Text(s string) string {
-	lower := strings.ToLower(s)
-	for _, r := range rules {
-		if containsAny(lower, r.hints) {
-			s = r.replace(s)
+	for {
+		found := find(s)
+		if len(found) == 0 {
+			return s
 		}
+		s = replace(s, found)
 	}
-	return s
 }
 
-func (r rule) replace(s string) string {
-	re := r.pattern()
-	mixed := re.SubexpIndex("mixed")
+// span is a secret in a text.
+type span struct {
+	start, end int
+	mark       string
+}
+
+// find returns the secrets in s in the order of their beginnings. They may
+// overlap.
+func find(s string) []span {
+	t := &text{s: s, lower: lower(s)}
+	found := slices.Concat(t.private(), t.privateKeys(), t.tokens(), t.webTokens(), t.urls(), t.headers(), t.cookies(), t.options(), t.assignments())
+	found = slices.DeleteFunc(found, func(f span) bool { return f.mark != private && strings.Contains(s[f.start:f.end], begin) })
+	slices.SortStableFunc(found, func(a, b span) int { return cmp.Compare(a.start, b.start) })
+	return found
+}
+
+// replace puts marks in the place of spans; of overlapping ones, the first gives
+// the mark.
+func replace(s string, found []span) string {
 	var b strings.Builder
 	pos := 0
-	for _, m := range re.FindAllStringSubmatchIndex(s, -1) {
-		if mixed > 0 && !isMixed(s[m[2*mixed]:m[2*mixed+1]]) {
-			continue
+	for i := 0; i < len(found); {
+		f := found[i]
+		for i++; i < len(found) && found[i].start < f.end; i++ {
+			f.end = max(f.end, found[i].end)
 		}
-		b.WriteString(s[pos:m[0]])
-		b.Write(re.ExpandString(nil, "${keep}[redacted "+r.mark+"]${after}", s, m))
-		pos = m[1]
+		b.WriteString(s[pos:f.start])
+		b.WriteString(begin + f.mark + "]")
+		pos = f.end
 	}
 	b.WriteString(s[pos:])
 	return b.String()
 }
 
-func isMixed(s string) bool {
-	return strings.ContainsAny(s, "0123456789") && strings.ContainsFunc(s, unicode.IsLetter)
+// text is what is searched, as it is and with its ASCII letters in lower case;
+// both have the same length.
+type text struct {
+	s, lower string
+	runs     [charsets]span // the last answers of run
 }
 
-func containsAny(s string, subs []string) bool {
-	return slices.ContainsFunc(subs, func(sub string) bool { return strings.Contains(s, sub) })
+func lower(s string) string {
+	b := []byte(s)
+	for i, c := range b {
+		if isUpper(c) {
+			b[i] = c + 'a' - 'A'
+		}
+	}
+	return string(b)
+}
+
+// each calls f with every place of a word, given in lower case.
+func (t *text) each(word string, f func(start, end int)) {
+	for pos := 0; ; {
+		i := strings.Index(t.lower[pos:], word)
+		if i < 0 {
+			return
+		}
+		pos += i + len(word)
+		f(pos-len(word), pos)
+	}
+}
+
+const private = "private"
+
+// private finds <private>…</private>, also nested and never closed. Between
+// backticks the tag is only mentioned.
+func (t *text) private() []span {
+	const opening, closing = "<private>", "</private>"
+	var out []span
+	depth := 0
+	for pos := 0; ; {
+		i := strings.Index(t.lower[pos:], "private>")
+		if i < 0 {
+			break
+		}
+		end := pos + i + len("private>")
+		pos = end
+		start := end - len(opening)
+		switch {
+		case strings.HasSuffix(t.lower[:end], closing) && depth > 0:
+			if depth--; depth == 0 {
+				out[len(out)-1].end = end
+			}
+		case strings.HasSuffix(t.lower[:end], opening) && !t.quoted(start, end, "`"):
+			if depth++; depth == 1 {
+				out = append(out, span{start, len(t.s), private})
+			}
+		}
+	}
+	return out
+}
+
+// quoted tells whether a part of the text stands between quotes, one of those
+// given.
+func (t *text) quoted(start, end int, quotes string) bool {
+	return start > 0 && end < len(t.s) && t.s[start-1] == t.s[end] && strings.IndexByte(quotes, t.s[end]) >= 0
 }

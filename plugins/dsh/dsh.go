@@ -2,15 +2,9 @@
 // event, and what makes a bundle for `dsh plugin add` of it.
 package dsh
 
-import (
-	_ "embed"
-	"strings"
-)
+import _ "embed"
 
+// Shim is the text of the plugin. Nobody changes it.
+//
 //go:embed reme-hook.mjs
-var shim string
-
-// Shim is the text of the plugin as the given version of reme-hook makes it.
-func Shim(version string) []byte {
-	return []byte(strings.Replace(shim, "0.0.0-source", version, 1))
-}
+var Shim []byte

@@ -1,105 +1,27 @@
 package dsh
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime"
-	"slices"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/agentscope-ai/reme-hook/plugins/nodetest"
 )
 
-// node finds a Node that DSH would run on, or skips.
-func node(t *testing.T) string {
+// play gives the plugin events. Programs that hang are waited for at a higher
+// speed.
+func play(t *testing.T, speed int, script, steps string) nodetest.Played {
 	t.Helper()
-	if runtime.GOOS == "windows" {
-		t.Skip("the programs to call are shell scripts")
-	}
-	for _, name := range []string{os.Getenv("REME_CONTRACT_NODE"), "node"} {
-		path, err := exec.LookPath(name)
-		if err != nil {
-			continue
-		}
-		if exec.Command(path, "-e", "process.exit(process.getBuiltinModule ? 0 : 1)").Run() == nil {
-			return path
-		}
-	}
-	t.Skip("no node of 20.16 or newer: neither REME_CONTRACT_NODE nor one on the PATH")
-	return ""
-}
-
-// played is what came of some steps.
-type played struct {
-	lines  []string // what the stand-in for DSH printed
-	calls  []string // what the program was called with: event and payload
-	orphan bool     // the group of a child is still there
-}
-
-// play gives the plugin events. The program is a shell script: it logs the call
-// before the given lines run, in which $1 is the event. Programs that hang are
-// waited for at a higher speed.
-func play(t *testing.T, speed int, script, steps string) played {
-	t.Helper()
-	path := node(t)
-	dir := t.TempDir()
-	shim := filepath.Join(dir, "it's \"a\" plugin.mjs")
-	if err := os.WriteFile(shim, Shim("1.2.3"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	program := filepath.Join(dir, "no", "such", "program")
-	if script != "" {
-		program = filepath.Join(dir, "a program")
-		text := "#!/bin/sh\nshift\nread -r payload\necho \"$1 $payload\" >>'" + dir + "/calls'\necho $$ >>'" + dir + "/pids'\n" + script + "\n"
-		if err := os.WriteFile(program, []byte(text), 0o700); err != nil {
+	return nodetest.Play(t, script, func(dir, program string) []string {
+		shim := filepath.Join(dir, "it's \"a\" plugin.mjs")
+		if err := os.WriteFile(shim, Shim, 0o600); err != nil {
 			t.Fatal(err)
 		}
-	}
-	host, err := filepath.Abs(filepath.Join("testdata", "host.mjs"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, path, host, shim, program, fmt.Sprint(speed), steps)
-	var stderr strings.Builder
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil || stderr.Len() > 0 {
-		t.Fatalf("%v: %s%s", err, out, stderr.String())
-	}
-	read := func(name string) []string {
-		b, _ := os.ReadFile(filepath.Join(dir, name))
-		return strings.FieldsFunc(string(b), func(r rune) bool { return r == '\n' })
-	}
-	p := played{lines: strings.FieldsFunc(string(out), func(r rune) bool { return r == '\n' }), calls: read("calls")}
-	// A child that was killed may be there for a moment more.
-	for range 100 {
-		if p.orphan = alive(t, read("pids")); !p.orphan {
-			break
-		}
-	}
-	return p
-}
-
-// alive tells whether a process of one of the groups is there.
-func alive(t *testing.T, groups []string) bool {
-	t.Helper()
-	out, err := exec.Command("ps", "-A", "-o", "pgid=,stat=").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(out)) {
-		// A zombie is one that nobody has asked about yet.
-		if f := strings.Fields(line); slices.Contains(groups, f[0]) && f[1][0] != 'Z' {
-			return true
-		}
-	}
-	return false
+		return []string{shim, program, fmt.Sprint(speed), steps}
+	})
 }
 
 // answering is a script that answers with the event and its session.
@@ -122,7 +44,7 @@ func TestTurn(t *testing.T) {
 		{"event": "turn/end", "data": {"turn": 2, "reason": {"kind": "error"}}},
 		{"dispose": 1}
 	]`)
-	p.want(t, []string{
+	p.Want(t, []string{
 		`{"step":{"kind":"enter","messages":["user: hé\u2028llo","plugin: It is Monday.","plugin: about pre-step"],"extra":1},"slow":false}`,
 		`{"step":{"kind":"enter","messages":[],"extra":1},"slow":false}`,
 		`{"step":{"kind":"enter","messages":["user: one","tool: x","user: two","plugin: about pre-step","plugin: about pre-step"],"extra":1},"slow":false}`,
@@ -136,24 +58,6 @@ func TestTurn(t *testing.T) {
 		`turn-end {"event":"turn-end","session_id":"s","cwd":"/p","turn":2}`,
 		`session-end {"event":"session-end","session_id":"s","cwd":"/p"}`,
 	})
-}
-
-// want compares. A script reads the separators of JSON as they are, so they are
-// written out here.
-func (p played) want(t *testing.T, lines, calls []string) {
-	t.Helper()
-	plain := strings.NewReplacer(`\u2028`, "\u2028")
-	for _, c := range []struct {
-		what      string
-		got, want []string
-	}{{"came of it", p.lines, lines}, {"was called", p.calls, calls}} {
-		if got, want := strings.Join(c.got, "\n"), plain.Replace(strings.Join(c.want, "\n")); got != want {
-			t.Errorf("%s:\n%s\nwant:\n%s", c.what, got, want)
-		}
-	}
-	if p.orphan {
-		t.Error("a child is still there")
-	}
 }
 
 // TestSubagent: a task of a subagent comes as a message of the user. Only the
@@ -170,7 +74,7 @@ func TestSubagent(t *testing.T) {
 		{"disposed": 1, "child": true},
 		{"dispose": 1}
 	]`)
-	p.want(t, []string{
+	p.Want(t, []string{
 		`{"step":{"kind":"enter","messages":["user: a task"],"extra":1},"slow":false}`,
 		`{"tool":{"kind":"deny","reason":"no"},"slow":false}`,
 		`{"dispose":null,"slow":false}`,
@@ -184,7 +88,7 @@ func TestGuard(t *testing.T) {
 		{"tool": {"path": "reme://a"}, "nobody": true},
 		{"tool": {"path": "reme://a"}}
 	]`)
-	p.want(t, []string{
+	p.Want(t, []string{
 		`{"tool":{"kind":"allow"},"slow":false}`, `{"tool":{"kind":"allow"},"slow":false}`, `{"tool":{"kind":"allow"},"slow":false}`,
 	}, []string{`pre-execute {"event":"pre-execute","session_id":"s","cwd":"/p","tool":"read","arguments":{"path":"reme://a"}}`})
 }
@@ -213,7 +117,7 @@ func TestCompaction(t *testing.T) {
 		{"wait": 200},
 		{"dispose": 1}
 	]`)
-	p.want(t, []string{
+	p.Want(t, []string{
 		`{"step":{"kind":"enter","messages":["user: one","plugin: about pre-step"],"extra":1},"slow":false}`,
 		`{"step":{"kind":"enter","messages":[],"extra":1},"slow":false}`,
 		`{"step":{"kind":"enter","messages":["plugin: about session-start"],"extra":1},"slow":false}`,
@@ -268,8 +172,8 @@ func TestOddPrograms(t *testing.T) {
 				Tool *json.RawMessage
 				Slow bool
 			}
-			if err := json.Unmarshal([]byte("["+strings.Join(p.lines, ",")+"]"), &got); err != nil || len(got) != 3 {
-				t.Fatalf("%q, %v", p.lines, err)
+			if err := json.Unmarshal([]byte("["+strings.Join(p.Lines, ",")+"]"), &got); err != nil || len(got) != 3 {
+				t.Fatalf("%q, %v", p.Lines, err)
 			}
 			if step, want := string(*got[0].Step), `{"kind":"enter","messages":["user: hello"`+c.memory+`],"extra":1}`; step != want {
 				t.Errorf("step: %s, want %s", step, want)
@@ -278,9 +182,9 @@ func TestOddPrograms(t *testing.T) {
 				t.Errorf("tool: %s", tool)
 			}
 			if c.slow != got[0].Slow {
-				t.Errorf("slow: %v", p.lines)
+				t.Errorf("slow: %v", p.Lines)
 			}
-			if p.orphan {
+			if p.Orphan {
 				t.Error("a child is still there")
 			}
 		})
@@ -302,14 +206,14 @@ func TestImpatience(t *testing.T) {
 		{"dispose": 1},
 		{"exit": 1}
 	]`)
-	if len(p.lines) != 4 || strings.Contains(strings.Join(p.lines, ""), "plugin: x") {
-		t.Fatalf("came of it: %q", p.lines)
+	if len(p.Lines) != 4 || strings.Contains(strings.Join(p.Lines, ""), "plugin: x") {
+		t.Fatalf("came of it: %q", p.Lines)
 	}
-	if !strings.Contains(p.lines[0], `"slow":true`) || !strings.Contains(p.lines[1], `"slow":false`) || p.lines[2] != `{"step":{"kind":"reject"},"slow":false}` {
-		t.Errorf("came of it: %q", p.lines)
+	if !strings.Contains(p.Lines[0], `"slow":true`) || !strings.Contains(p.Lines[1], `"slow":false`) || p.Lines[2] != `{"step":{"kind":"reject"},"slow":false}` {
+		t.Errorf("came of it: %q", p.Lines)
 	}
 	var events []string
-	for _, call := range p.calls {
+	for _, call := range p.Calls {
 		event, payload, _ := strings.Cut(call, " ")
 		if event == "pre-step" && strings.Contains(payload, "two, slow") {
 			event = "pre-step two"
@@ -319,7 +223,7 @@ func TestImpatience(t *testing.T) {
 	if got := strings.Join(events, ", "); got != "session-start, pre-step, pre-step two, turn-end" {
 		t.Errorf("was called: %s", got)
 	}
-	if p.orphan {
+	if p.Orphan {
 		t.Error("a child is still there")
 	}
 }
@@ -337,24 +241,21 @@ func TestOddHost(t *testing.T) {
 		{"odd": "session/disposed", "args": [null]},
 		{"dispose": 1}
 	]`)
-	p.want(t, []string{`{"odd":"next","slow":false}`, `{"odd":"next","slow":false}`, `{"odd":"next","slow":false}`, `{"dispose":null,"slow":false}`}, nil)
+	p.Want(t, []string{`{"odd":"next","slow":false}`, `{"odd":"next","slow":false}`, `{"odd":"next","slow":false}`, `{"dispose":null,"slow":false}`}, nil)
 }
 
 // TestQueue: what waits behind children that hang does not hold DSH at its end.
 func TestQueue(t *testing.T) {
 	t.Parallel()
 	p := play(t, 6, "sleep 600", `[{"event": "turn/end"}, {"event": "turn/end"}, {"event": "turn/end"}, {"dispose": 1}]`)
-	if len(p.calls) > 2 || p.orphan {
-		t.Errorf("was called: %q; a child is still there: %v", p.calls, p.orphan)
+	if len(p.Calls) > 2 || p.Orphan {
+		t.Errorf("was called: %q; a child is still there: %v", p.Calls, p.Orphan)
 	}
 }
 
 func TestTheShim(t *testing.T) {
 	t.Parallel()
-	text := string(Shim("1.2.3"))
-	if strings.Count(text, "1.2.3") != 1 || strings.Contains(text, "0.0.0") {
-		t.Error("the version is not in its text")
-	}
+	text := string(Shim)
 	// What it imports from the host would keep it from loading.
 	for line := range strings.Lines(text) {
 		if strings.HasPrefix(line, "import") && !strings.Contains(line, "from 'node:") {
@@ -371,6 +272,7 @@ func TestTheBundle(t *testing.T) {
 	}
 	var manifest struct {
 		Name    string            `json:"name"`
+		Version string            `json:"version"`
 		Exports map[string]string `json:"exports"`
 		Files   []string          `json:"files"`
 		DSH     struct {
@@ -385,6 +287,9 @@ func TestTheBundle(t *testing.T) {
 	patch, err := os.ReadFile(manifest.DSH.Bundle.Patch)
 	if err != nil || !strings.Contains(string(patch), "name: "+manifest.Name+"\n") {
 		t.Errorf("%v: %s", err, patch)
+	}
+	if !strings.Contains(string(Shim), ", version "+manifest.Version+".") {
+		t.Errorf("the plugin does not say that it is %s", manifest.Version)
 	}
 	for _, file := range append(manifest.Files, manifest.Exports["."]) {
 		if _, err := os.Stat(file); err != nil {

@@ -1,4 +1,4 @@
-// The shared memory of coding agents in DSH. Made by reme-hook 0.0.0-source, which replaces this file: do not edit it.
+// The shared memory of coding agents in DSH, version 0.1.0. An install of reme-hook replaces this file: do not edit it.
 //
 // Each event is a child, `reme-hook dsh <event>`, with JSON on its stdin; what is to be done is decided there. A child
 // that is missing, fails, hangs or answers with anything but JSON is as good as none.

@@ -14,7 +14,13 @@ var (
 	commands string
 	//go:embed reme/plugin.yaml
 	manifest string
+	//go:embed reme/tools.json
+	tools []byte
 )
+
+// Version is the one that the files bear where Hermes fetches them from the
+// repository itself.
+const Version = "0.1.0-dev"
 
 // The line of the provider that says what it runs, and how it is found there.
 const (
@@ -25,11 +31,12 @@ const (
 // Files are the files of the provider, by name, as the given version of
 // reme-hook makes them. program is what they run, as a string literal of Python.
 func Files(version, program string) map[string][]byte {
-	versioned := func(text string) string { return strings.Replace(text, "0.0.0-source", version, 1) }
+	versioned := func(text string) string { return strings.Replace(text, Version, version, 1) }
 	return map[string][]byte{
 		"__init__.py": []byte(versioned(provider)),
 		"cli.py":      []byte(strings.Replace(versioned(commands), commandLine, commandName+program, 1)),
 		"plugin.yaml": []byte(versioned(manifest)),
+		"tools.json":  tools,
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/agentscope-ai/reme-hook/hooks/hosttest"
 )
 
 // python is an interpreter that Hermes runs with.
@@ -33,14 +35,20 @@ func TestProvider(t *testing.T) {
 	t.Logf("%s", out)
 }
 
+// The tools that the provider declares are those of the memory.
+func TestTools(t *testing.T) { hosttest.Tools(t, "reme_", "reme/tools.json") }
+
 func TestFiles(t *testing.T) {
 	t.Parallel()
 	files := Files("1.2.3", `"/x y/reme-hook"`)
-	if len(files) != 3 || Program(files["cli.py"]) != `"/x y/reme-hook"` || Program(files["plugin.yaml"]) != "" {
+	if len(files) != 4 || Program(files["cli.py"]) != `"/x y/reme-hook"` || Program(files["plugin.yaml"]) != "" {
 		t.Errorf("%q", files)
 	}
 	for name, text := range files {
-		if !strings.Contains(string(text), "1.2.3") || strings.Contains(string(text), "0.0.0") {
+		if name == "tools.json" {
+			continue
+		}
+		if !strings.Contains(string(text), "1.2.3") || strings.Contains(string(text), Version) {
 			t.Errorf("%s has not the version", name)
 		}
 	}

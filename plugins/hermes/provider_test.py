@@ -211,19 +211,31 @@ class Provider(unittest.TestCase):
         self.assertEqual([t["cwd"] for t in self.told()], ["", ""])
 
     def test_tools(self):
-        self.program('printf "%s|" "$@" >"$0.argv"; echo \'{"a": 1}\'')
-        for tool, args, argv in (
-            ("reme_search", {"query": "-q"}, "recall|--json|--limit|5|--|-q|"),
-            ("reme_read", {"path": "reme://x"}, "show|--|reme://x|"),
-            ("reme_remember", {"content": "c", "title": "t"}, "remember|--json|--title|t|--|c|"),
+        answer = '{"answer": "found <it>", "success": true, "metadata": {"a": 1}}'
+        self.program(f'printf "%s|" "$@" >"$0.argv"; pwd >"$0.cwd"; cat >"$0.in"; echo \'{answer}\'')
+        place = self.enterContext(tempfile.TemporaryDirectory())
+        self.enterContext(mock.patch.dict(os.environ, {"TERMINAL_CWD": place}))
+        tools = {tool["name"] for tool in self.provider.get_tool_schemas()}
+        self.assertEqual(tools, {"reme_search", "reme_read", "reme_traverse", "reme_daily_list", "reme_remember"})
+        for tool in tools:
+            args = {"query": "-q \ud83d"}
+            self.assertEqual(json.loads(self.provider.handle_tool_call(tool, args, session_id="s1")), {"result": "found <it>"})
+            self.assertEqual((self.dir / "reme-hook.argv").read_text(), f"job|{tool[5:]}|--host|hermes|")
+            self.assertEqual(json.loads((self.dir / "reme-hook.in").read_text()), args)
+            self.assertEqual((self.dir / "reme-hook.cwd").read_text(), place + "\n")
+
+    def test_tool_answers(self):
+        for name, script, want in (
+            ("no text", 'echo \'{"answer": "", "success": true, "metadata": {"empty": 1}}\'', {"result": {"empty": 1}}),
+            ("an object", 'echo \'{"answer": {"nodes": []}, "success": true, "metadata": {}}\'', {"result": {"nodes": []}}),
+            ("refused", 'echo \'{"answer": "Error: no", "success": false, "metadata": {}}\'; exit 1', {"error": "Error: no"}),
+            ("garbage", "echo garbage", {"error": "the memory cannot be reached (JSONDecodeError)"}),
+            ("usage", "echo unknown job >&2; exit 2", {"error": "the memory cannot be reached (JSONDecodeError)"}),
+            ("another type", "echo '[1]'", {"error": "the memory cannot be reached (TypeError)"}),
         ):
-            self.assertEqual(json.loads(self.provider.handle_tool_call(tool, args)), {"a": 1})
-            self.assertEqual((self.dir / "reme-hook.argv").read_text(), argv)
-        self.assertEqual(len(self.provider.get_tool_schemas()), 3)
-        self.program("echo 'two words'")
-        self.assertEqual(json.loads(self.provider.handle_tool_call("reme_read", {"path": "x"})), {"content": "two words\n"})
-        self.program("echo 'no such session' >&2; exit 1")
-        self.assertEqual(json.loads(self.provider.handle_tool_call("reme_read", {"path": "x"})), {"error": "no such session"})
+            with self.subTest(name):
+                self.program(script)
+                self.assertEqual(json.loads(self.provider.handle_tool_call("reme_search", {"query": "x"})), want)
 
     def test_setup(self):
         self.program('echo "$HERMES_HOME $*" >"$0.ran"')

@@ -1,4 +1,4 @@
-"""What runs reme-hook, and `hermes reme status|doctor|setup`. Made by reme-hook 0.0.0-source, which replaces this file."""
+"""What runs reme-hook, and `hermes reme status|doctor|setup`. Made by reme-hook 0.1.0-dev, which replaces this file."""
 import os
 import shutil
 import signal
@@ -30,8 +30,8 @@ def stop(child):
 class Child:
     """A child that was told something. It is killed after a time, whoever waits for it."""
 
-    def __init__(self, args, text, limit, **streams):
-        self.process = subprocess.Popen([program(), *args], stdin=subprocess.PIPE, **streams, **GROUP)
+    def __init__(self, args, text, limit, **how):
+        self.process = subprocess.Popen([program(), *args], stdin=subprocess.PIPE, **how, **GROUP)
         self.killer = threading.Timer(limit, stop, (self.process,))
         self.killer.daemon = True
         try:
@@ -59,9 +59,9 @@ def tell(*args, text, patience):
         return child
 
 
-def ask(*args, limit, text=b"", stderr=subprocess.DEVNULL):
+def ask(*args, limit, text, cwd=None):
     """Runs a child; its exit status, and what it prints."""
-    child = Child(args, text, limit, stdout=subprocess.PIPE, stderr=stderr)
+    child = Child(args, text, limit, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=cwd)
     with child.process.stdout as stdout:
         out = stdout.read(LARGEST)
     return child.wait(), out.decode("utf-8", "replace")

@@ -1,0 +1,438 @@
+package cmd
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/mattn/go-isatty"
+	"github.com/spf13/cobra"
+
+	"github.com/agentscope-ai/reme-hook/client"
+	"github.com/agentscope-ai/reme-hook/hooks"
+	"github.com/agentscope-ai/reme-hook/ingest"
+	"github.com/agentscope-ai/reme-hook/workspace"
+)
+
+func newIngestCommand(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:     "ingest",
+		Short:   "Bring in what agents' own logs have",
+		GroupID: groupMemory,
+		Long: `Agents keep logs of their sessions. Ingest brings into the memory what they have
+and the memory lacks: what was said before reme-hook came, and what hooks missed.
+Nothing is ever doubled: a turn has the same name in both.`,
+		Args: args(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(newIngestListCommand(a), newIngestBackfillCommand(a), newIngestGapsCommand(a), newIngestWatchCommand(a))
+	return c
+}
+
+// ingestOptions are what the commands of ingest have in common.
+type ingestOptions struct {
+	since, until, project string
+	all, json             bool
+}
+
+func (o *ingestOptions) filter() (ingest.Filter, error) {
+	var f ingest.Filter
+	for _, d := range []struct {
+		flag, value string
+		at          *time.Time
+	}{{"since", o.since, &f.Since}, {"until", o.until, &f.Until}} {
+		if d.value == "" {
+			continue
+		}
+		t, err := time.ParseInLocation(time.DateOnly, d.value, time.Local)
+		if err != nil {
+			return f, usageError{fmt.Errorf("--%s must be a day as YYYY-MM-DD, not %q", d.flag, d.value)}
+		}
+		*d.at = t
+	}
+	if !f.Until.IsZero() {
+		f.Until = f.Until.AddDate(0, 0, 1) // that day, too
+	}
+	if o.project != "" {
+		abs, err := filepath.Abs(o.project)
+		if err != nil {
+			return f, usageError{err}
+		}
+		f.Project = abs
+	}
+	return f, nil
+}
+
+func (o *ingestOptions) flags(c *cobra.Command) {
+	c.Flags().StringVar(&o.since, "since", "", "only turns of this day (YYYY-MM-DD) or later")
+	c.Flags().StringVar(&o.until, "until", "", "only turns of this day (YYYY-MM-DD) or earlier")
+	c.Flags().StringVar(&o.project, "project", "", "only sessions at work in this folder or below")
+	c.Flags().BoolVar(&o.json, "json", false, "print the result as JSON")
+}
+
+// sources are the hosts that were named, or all that have logs.
+func (a *app) sources(names []string) ([]host, error) {
+	if len(names) == 0 {
+		return slices.DeleteFunc(slices.Clone(a.hosts), func(h host) bool { return h.Logs == nil }), nil
+	}
+	var out []host
+	for _, name := range names {
+		h, ok := a.host(name)
+		if !ok {
+			return nil, usageError{fmt.Errorf("unknown host %q; known are %s", name, strings.Join(a.hostNames(), ", "))}
+		}
+		if h.Logs == nil {
+			return nil, fmt.Errorf("%s keeps no logs that reme-hook can read", h.Adapter.Title)
+		}
+		out = append(out, h)
+	}
+	return out, nil
+}
+
+// eventMemory is the memory as ingest sees it: with what waits in the spool.
+type eventMemory struct {
+	client.Service
+	stored  func(context.Context, client.Session) ([]client.Event, error)
+	spooled map[client.SessionKey][]client.Event
+}
+
+func (m eventMemory) Events(ctx context.Context, s client.Session) ([]client.Event, error) {
+	events, err := m.stored(ctx, s)
+	return append(events, m.spooled[s.Key()]...), err
+}
+
+// ingester makes what reads the logs. It writes nothing by itself.
+func (a *app) ingester(ws *workspace.Workspace) (*ingest.Ingester, error) {
+	m := eventMemory{ws, ws.Events, map[client.SessionKey][]client.Event{}}
+	waiting, err := a.spool().List()
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range waiting {
+		m.spooled[e.Key] = append(m.spooled[e.Key], e.Turn.Events...)
+	}
+	store := a.state()
+	return &ingest.Ingester{
+		Memory: m, Now: a.now,
+		// What is derived of the workspace: whoever deletes it begins anew.
+		Dir: filepath.Join(a.config.Workspace, "metadata", "reme-hook", "ingest"),
+		LeftAlone: func(s client.Session, cwd string) bool {
+			return hooks.LeftAlone(a.config, cwd) || store.Get(s).Bypassed
+		},
+	}, nil
+}
+
+// interruptible ends with the user's patience.
+func interruptible(ctx context.Context) (context.Context, context.CancelFunc) {
+	return signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+}
+
+// source is a host in the output of ingest list-sources --json.
+type source struct {
+	Host   client.Host    `json:"host"`
+	Places []string       `json:"places"`
+	Found  bool           `json:"found"`
+	Report *ingest.Report `json:"logs,omitempty"`
+}
+
+func newIngestListCommand(a *app) *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "list-sources [<host>...]",
+		Short: "Show which agents have logs, and what a backfill would add",
+		Args:  args(cobra.ArbitraryArgs),
+		RunE: func(c *cobra.Command, names []string) error {
+			list, err := a.sources(names)
+			if err != nil {
+				return err
+			}
+			ctx, stop := interruptible(c.Context())
+			defer stop()
+			return a.withWorkspace(func(ws *workspace.Workspace) error {
+				in, err := a.ingester(ws)
+				if err != nil {
+					return err
+				}
+				sources := []source{}
+				for _, h := range list {
+					s := source{Host: h.Adapter.Host, Places: h.Logs.Places()}
+					for _, place := range s.Places {
+						_, err := os.Stat(place)
+						s.Found = s.Found || err == nil
+					}
+					if s.Found {
+						r, err := in.Run(ctx, h.Adapter, ingest.Options{Whole: true})
+						if err != nil {
+							return err
+						}
+						r.Gaps = nil
+						s.Report = &r
+					}
+					sources = append(sources, s)
+				}
+				if asJSON {
+					return a.printJSON(map[string]any{"version": 1, "sources": sources})
+				}
+				for _, s := range sources {
+					if s.Report == nil {
+						fmt.Fprintf(a.stdout, "%-11s  no logs in %s\n", s.Host, strings.Join(s.Places, ", "))
+						continue
+					}
+					a.printReport(*s.Report, "would add")
+				}
+				return nil
+			})
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print the list as JSON")
+	return c
+}
+
+func (a *app) printReport(r ingest.Report, adds string) {
+	fmt.Fprintf(a.stdout, "%-11s  %d sessions, %d turns", r.Host, r.Sessions, r.Turns)
+	if !r.First.IsZero() {
+		fmt.Fprintf(a.stdout, ", %s to %s", r.First.Local().Format(time.DateOnly), r.Last.Local().Format(time.DateOnly))
+	}
+	if r.Unchanged > 0 {
+		fmt.Fprintf(a.stdout, "; %d logs are as they were", r.Unchanged)
+	}
+	fmt.Fprintf(a.stdout, "\n             %s %d turns (%d messages) of %d sessions", adds, r.Missing.Turns, r.Missing.Messages, r.Missing.Sessions)
+	if r.Extractions > 0 {
+		fmt.Fprintf(a.stdout, "; with a real ReMe that is %d extractions by a language model", r.Extractions)
+	}
+	fmt.Fprintln(a.stdout)
+	if r.LeftAlone > 0 {
+		fmt.Fprintf(a.stdout, "             %d sessions left alone: excluded folders, or held without memory\n", r.LeftAlone)
+	}
+	if r.Damaged > 0 {
+		fmt.Fprintf(a.stdout, "             %d damaged records passed over\n", r.Damaged)
+	}
+	for i, p := range r.Problems {
+		if i == 5 {
+			fmt.Fprintf(a.stdout, "             and %d more; --json lists all\n", len(r.Problems)-i)
+			break
+		}
+		fmt.Fprintf(a.stdout, "             not read: %s: %s\n", p.Path, p.Reason)
+	}
+}
+
+func newIngestBackfillCommand(a *app) *cobra.Command {
+	var o ingestOptions
+	var dryRun, yes bool
+	c := &cobra.Command{
+		Use:   "backfill <host>...|--all",
+		Short: "Bring in the sessions of an agent's logs",
+		Long: `Bring in the sessions that an agent's logs have. It says what it will write and
+asks; what is there already is left as it is. It can be stopped at any time and
+goes on where it was. Tool calls, their results, the model's thinking and what
+hosts and hooks add are not brought in; secrets are taken out as always.`,
+		RunE: func(c *cobra.Command, names []string) error {
+			if (len(names) == 0) != o.all {
+				return usageError{errors.New("name the hosts, or give --all; 'reme-hook ingest list-sources' shows what there is")}
+			}
+			list, err := a.sources(names)
+			if err != nil {
+				return err
+			}
+			f, err := o.filter()
+			if err != nil {
+				return err
+			}
+			ctx, stop := interruptible(c.Context())
+			defer stop()
+			return a.withWorkspace(func(ws *workspace.Workspace) error {
+				return a.fill(ctx, ws, list, filling{ingest.Options{Filter: f}, dryRun, yes, o.json})
+			})
+		},
+	}
+	o.flags(c)
+	c.Flags().BoolVar(&o.all, "all", false, "of all hosts")
+	c.Flags().BoolVar(&dryRun, "dry-run", false, "only say what would be written")
+	c.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	return c
+}
+
+func newIngestGapsCommand(a *app) *cobra.Command {
+	var o ingestOptions
+	var fix bool
+	c := &cobra.Command{
+		Use:   "gaps [<host>...]",
+		Short: "Show, or with --fix bring in, the turns that the memory lacks",
+		Long: `Compare all that agents' logs have with what the memory holds, and list the turns
+that it lacks: of killed agents, of the time before reme-hook was installed or when
+it was switched off.`,
+		Args: args(cobra.ArbitraryArgs),
+		RunE: func(c *cobra.Command, names []string) error {
+			list, err := a.sources(names)
+			if err != nil {
+				return err
+			}
+			f, err := o.filter()
+			if err != nil {
+				return err
+			}
+			ctx, stop := interruptible(c.Context())
+			defer stop()
+			return a.withWorkspace(func(ws *workspace.Workspace) error {
+				return a.fill(ctx, ws, list, filling{ingest.Options{Filter: f, Whole: true}, !fix, true, o.json})
+			})
+		},
+	}
+	o.flags(c)
+	c.Flags().BoolVar(&fix, "fix", false, "bring them in")
+	return c
+}
+
+// filling is what backfill and gaps do.
+type filling struct {
+	ingest.Options
+	dryRun, yes, json bool
+}
+
+// fill says what the memory lacks, and brings it in if it may.
+func (a *app) fill(ctx context.Context, ws *workspace.Workspace, list []host, o filling) error {
+	in, err := a.ingester(ws)
+	if err != nil {
+		return err
+	}
+	reports := []ingest.Report{}
+	var total ingest.Report
+	for _, h := range list {
+		r, err := in.Run(ctx, h.Adapter, o.Options)
+		if err != nil {
+			return stopped(err)
+		}
+		total.Missing.Turns += r.Missing.Turns
+		total.Sessions += r.Missing.Sessions
+		reports = append(reports, r)
+		if !o.json {
+			a.printReport(r, cmp.Or(map[bool]string{true: "lacks"}[o.Whole], "adds"))
+			a.printGaps(r)
+		}
+	}
+	if !o.dryRun {
+		if total.Missing.Turns > 0 && !o.yes {
+			if err := a.confirmFill(total.Missing.Turns, total.Sessions); err != nil {
+				return err
+			}
+		}
+		o.Write = true
+		for i, h := range list {
+			in.Progress = a.progress(h.Adapter.Title, reports[i].Bytes)
+			if reports[i], err = in.Run(ctx, h.Adapter, o.Options); err != nil {
+				return stopped(err)
+			}
+		}
+		if !o.json && total.Missing.Turns > 0 {
+			fmt.Fprintf(a.stdout, "brought in %d turns\n", brought(reports))
+		}
+	}
+	if o.json {
+		return a.printJSON(map[string]any{"version": 1, "dry_run": o.dryRun, "hosts": reports})
+	}
+	return nil
+}
+
+func brought(reports []ingest.Report) (turns int) {
+	for _, r := range reports {
+		turns += r.Missing.Turns
+	}
+	return turns
+}
+
+func (a *app) printGaps(r ingest.Report) {
+	for i, g := range r.Gaps {
+		if i == 20 {
+			fmt.Fprintf(a.stdout, "             and %d more sessions; --json lists all\n", len(r.Gaps)-i)
+			break
+		}
+		fmt.Fprintf(a.stdout, "             %s  %d turns of session %s\n", g.First.Local().Format("2006-01-02 15:04"), len(g.Turns), g.ID)
+	}
+}
+
+func stopped(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return errors.New("stopped; what was brought in stays, and the same command goes on from there")
+	}
+	return err
+}
+
+func (a *app) confirmFill(turns, sessions int) error {
+	if !a.asked() {
+		return usageError{errors.New("nothing was written: give --yes to write without being asked, or --dry-run to only look")}
+	}
+	fmt.Fprintf(a.stdout, "Write %d turns of %d sessions into %s? [y/N] ", turns, sessions, a.config.Workspace)
+	answer, err := bufio.NewReader(a.stdin).ReadString('\n')
+	if err != nil {
+		return err
+	}
+	if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
+		return errors.New("nothing was written")
+	}
+	return nil
+}
+
+// progress draws a bar on a terminal.
+func (a *app) progress(title string, total int64) func(ingest.Report) {
+	f, ok := a.stderr.(*os.File)
+	if !ok || !isatty.IsTerminal(f.Fd()) || total == 0 {
+		return nil
+	}
+	const width = 30
+	return func(r ingest.Report) {
+		done := int(min(width, r.Bytes*width/total))
+		fmt.Fprintf(f, "\r%s [%s%s] %d turns\x1b[K", title, strings.Repeat("#", done), strings.Repeat(" ", width-done), r.Turns)
+		if done == width {
+			fmt.Fprint(f, "\r\x1b[K")
+		}
+	}
+}
+
+func newIngestWatchCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "watch [<host>...]",
+		Short: "Bring in what agents' logs get, as they get it, until stopped",
+		Long: `Follow agents' logs and bring in what they get, for agents that run without hooks.
+It begins with what was added since it, or a backfill, ran last, and with nothing
+older if neither ever ran.`,
+		Args: args(cobra.ArbitraryArgs),
+		RunE: func(c *cobra.Command, names []string) error {
+			list, err := a.sources(names)
+			if err != nil {
+				return err
+			}
+			ctx, stop := interruptible(c.Context())
+			defer stop()
+			return a.withWorkspace(func(ws *workspace.Workspace) error {
+				in, err := a.ingester(ws)
+				if err != nil {
+					return err
+				}
+				var adapters []*hooks.Adapter
+				for _, h := range list {
+					adapters = append(adapters, h.Adapter)
+				}
+				fmt.Fprintln(a.stdout, "watching; stop with Ctrl-C")
+				return in.Watch(ctx, adapters, func(r ingest.Report) {
+					if r.Missing.Turns > 0 {
+						fmt.Fprintf(a.stdout, "%s  %s: %d turns\n", a.now().Format("15:04:05"), r.Host, r.Missing.Turns)
+					}
+					for _, p := range r.Problems {
+						if !errors.Is(ctx.Err(), context.Canceled) {
+							fmt.Fprintf(a.stderr, "%s: %s\n", p.Path, p.Reason)
+						}
+					}
+				})
+			})
+		},
+	}
+}

@@ -1,0 +1,237 @@
+package cmd
+
+import (
+	"bytes"
+	"encoding/json"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/agentscope-ai/reme-hook/client"
+	"github.com/agentscope-ai/reme-hook/hooks"
+)
+
+// plant is what the payloads of the leak test carry: a text that may be kept in
+// the memory and nowhere else, and secrets that may be kept nowhere.
+var plant = struct {
+	text    string
+	secrets []string
+	env     string // the value of a variable of the environment
+	token   string // of a service, in the environment
+}{
+	text: "zygomorphic wombats",
+	secrets: []string{
+		"sk-" + "ant-api03-9fK2mQ7xLr4vTz8wBn5cYd1gHj6pSs3e",
+		"gh" + "p_q8Wn3LkZr5Tb7Yx2Vc9Mj4Hd6Fs1Ga0PoIuE",
+		"n0rthern1ights",
+		"elm street twelve",
+	},
+	env:   "sk-" + "proj-Vb7Nq2Zx9Lm4Kj8Hg3Fd6Sa1Pw5Er0Ty",
+	token: "quokka-in-the-header",
+}
+
+func planted() string {
+	s := plant.secrets
+	return plant.text + " " + s[0] + "\ntoken: " + s[1] + "\nDB_PASSWORD=" + s[2] + "\n<private>" + s[3] + "</private> " + plant.env
+}
+
+// structure names the members of payloads that say what an event is about, not
+// what was said: they are kept as the host has them.
+var structure = []string{
+	"session_id", "turn_id", "turn", "prompt_id", "message_id", "cwd", "hook_event_name", "event", "transcript_path", "agent_transcript_path", "type", "trigger", "source", "reason",
+	"action", "agent_context", "platform", "agent_identity", "hermes_home", "execution_context", "client_type", "role", "role_id", "id",
+	"hook", "sessionId", "sessionKey", "runId", "agentId", "workspaceDir", "stopReason",
+}
+
+// plantIn puts the planted text behind each string of a payload that is not
+// structure.
+func plantIn(v any) any {
+	switch v := v.(type) {
+	case string:
+		return v + " " + planted()
+	case []any:
+		for i := range v {
+			v[i] = plantIn(v[i])
+		}
+	case map[string]any:
+		for key := range v {
+			if !slices.Contains(structure, key) {
+				v[key] = plantIn(v[key])
+			}
+		}
+	}
+	return v
+}
+
+// TestLeaks plants secrets in everything that hosts send, and in the environment,
+// and then looks for them in every file and every output.
+func TestLeaks(t *testing.T) {
+	t.Parallel()
+	for _, h := range knownHosts() {
+		t.Run(string(h.Adapter.Host), func(t *testing.T) {
+			t.Parallel()
+			home := t.TempDir()
+			run := func(stdin []byte, args ...string) (stdout, stderr string) {
+				c := exec.Command("reme-hook", args...)
+				c.Env = append(os.Environ(), "HOME="+home, "USERPROFILE="+home, "TEST_NOW=2026-11-30T09:00:00Z", "TEST_API_KEY="+plant.env, "TEST_SERVICE_TOKEN="+plant.token)
+				c.Stdin = bytes.NewReader(stdin)
+				var out, errs bytes.Buffer
+				c.Stdout, c.Stderr = &out, &errs
+				if err := c.Run(); err != nil && len(stdin) > 0 {
+					t.Errorf("%v: %v", args, err)
+				}
+				return out.String(), errs.String()
+			}
+			hook := func(event string, payload []byte) {
+				out, errs := run(payload, string(h.Adapter.Host), event)
+				if errs != "" {
+					t.Errorf("%s wrote to stderr: %s", event, errs)
+				}
+				if h.Adapter.Events[strings.ReplaceAll(event, "_", "-")] == hooks.PreToolUse {
+					return // names the address that it was asked for
+				}
+				hidden(t, event+" on stdout", out, plant.secrets...)
+				hidden(t, event+" on stdout", out, plant.env)
+			}
+			kept := 0
+			for _, e := range payloads(t, h.Adapter.Host) {
+				hook(e.name, e.payload)
+				kept++
+			}
+			if kept == 0 {
+				t.Fatal("no payloads")
+			}
+			// A session of which everything is told, and a broken payload.
+			tell := func(session client.Session) {
+				for event, kind := range h.Adapter.Events {
+					switch kind {
+					case hooks.Prompt:
+						hook(event, h.Adapter.Sample(hooks.Event{Kind: kind, Session: session, Turn: "t1", Cwd: "/p", Prompt: planted()}))
+						hook(event, []byte(`{"session_id":"broken","prompt":"`+strings.ReplaceAll(planted(), "\n", `\n`)))
+					case hooks.TurnEnd:
+						hook(event, h.Adapter.Sample(hooks.Event{Kind: kind, Session: session, Turn: "t1", Cwd: "/p", Reply: planted()}))
+					}
+				}
+			}
+			tell(client.Session{Host: h.Adapter.Host, ID: "leaks"})
+			run(nil, "remember", "--title", planted(), planted())
+
+			hiddenInFiles(t, home)
+			look := func(config string) {
+				file := filepath.Join(home, ".reme", "integrations", "config.toml")
+				if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				for _, args := range [][]string{{"doctor"}, {"doctor", "--json"}, {"status"}, {"status", "--json"}, {"spool", "list"}, {"spool", "list", "--json"}, {"config", "show"}, {"config", "show", "--json"}} {
+					out, errs := run(nil, args...)
+					if out+errs == "" {
+						t.Errorf("%v says nothing", args)
+					}
+					for what, text := range map[string]string{"stdout": out, "stderr": errs} {
+						what = strings.Join(args, " ") + " on " + what
+						hidden(t, what, text, plant.secrets...)
+						hidden(t, what, text, plant.env, plant.text, plant.token)
+					}
+				}
+			}
+			look("recall_limit = \"${TEST_API_KEY}\"\nexclude = [\"${TEST_API_KEY}\"]\ntoken = \"two words ${TEST_SERVICE_TOKEN}\"\n")
+			// A service that is down, as nothing listens there.
+			look("service = \"http://127.0.0.1:1\"\ntoken = \"${TEST_SERVICE_TOKEN}\"\n")
+			tell(client.Session{Host: h.Adapter.Host, ID: "down"})
+			run(nil, "spool", "replay")
+			look("service = \"http://127.0.0.1:1\"\ntoken = \"${TEST_SERVICE_TOKEN}\"\n")
+			hiddenInFiles(t, home)
+		})
+	}
+}
+
+type call struct {
+	name    string
+	payload []byte
+}
+
+// payloads are all that a real host sent, with what is planted.
+func payloads(t *testing.T, host client.Host) []call {
+	files, err := filepath.Glob(filepath.Join("..", "testdata", "payloads", string(host), "*.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []call
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var v any
+		if err := json.Unmarshal(data, &v); err != nil {
+			t.Fatal(err)
+		}
+		payload, err := json.Marshal(plantIn(v))
+		if err != nil {
+			t.Fatal(err)
+		}
+		name, _, _ := strings.Cut(filepath.Base(file), ".")
+		out = append(out, call{kebab(name), payload})
+	}
+	return out
+}
+
+// kebab spells PascalCase as the command line does.
+func kebab(s string) string {
+	var b strings.Builder
+	for i, r := range s {
+		if unicode.IsUpper(r) && i > 0 {
+			b.WriteByte('-')
+		}
+		b.WriteRune(unicode.ToLower(r))
+	}
+	return b.String()
+}
+
+// hiddenInFiles looks for what must not be in any file, and for any text in the
+// logs.
+func hiddenInFiles(t *testing.T, home string) {
+	t.Helper()
+	texts := 0
+	err := filepath.WalkDir(home, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		hidden(t, path, string(data), plant.secrets...)
+		hidden(t, path, string(data), plant.env, plant.token)
+		if filepath.Base(filepath.Dir(path)) == "log" || filepath.Base(path) == "service.json" {
+			hidden(t, path, string(data), plant.text)
+		} else if bytes.Contains(data, []byte(plant.text)) {
+			texts++
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if texts == 0 {
+		t.Error("nothing at all was kept")
+	}
+}
+
+// hidden tells of what is shown but must not be.
+func hidden(t *testing.T, where, text string, secrets ...string) {
+	t.Helper()
+	for _, s := range secrets {
+		if strings.Contains(text, s) || strings.Contains(text, slug(s)) {
+			t.Errorf("%s has %q", where, s)
+		}
+	}
+}
+
+// slug spells a text as names of files do.
+func slug(s string) string { return strings.ReplaceAll(strings.ToLower(s), " ", "-") }

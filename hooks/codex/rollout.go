@@ -1,0 +1,282 @@
+package codex
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/agentscope-ai/reme-hook/client"
+	"github.com/agentscope-ai/reme-hook/hooks"
+)
+
+// Codex appends what happens in a session to a file, its rollout: one JSON object
+// a line. Its text is in the lines of type event_msg; the response_item lines
+// hold it once more, among what the host and its hooks add.
+
+// logs are Codex's sessions on disk.
+type logs struct {
+	home func() string
+}
+
+// home is Codex's folder, as Codex finds it.
+func home() string {
+	if dir := os.Getenv("CODEX_HOME"); dir != "" {
+		return dir
+	}
+	dir, err := os.UserHomeDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(dir, ".codex")
+}
+
+// Places implements [hooks.Logs].
+func (l logs) Places() []string {
+	return []string{filepath.Join(l.home(), "sessions"), filepath.Join(l.home(), "archived_sessions")}
+}
+
+// List implements [hooks.Logs].
+func (l logs) List(ctx context.Context) iter.Seq2[hooks.Log, error] {
+	return func(yield func(hooks.Log, error) bool) {
+		for _, place := range l.Places() {
+			err := filepath.WalkDir(place, func(path string, d fs.DirEntry, err error) error {
+				switch name := filepath.Base(path); {
+				case err != nil || ctx.Err() != nil:
+					return cmp.Or(err, ctx.Err())
+				case !d.Type().IsRegular() || !strings.HasPrefix(name, "rollout-") || !strings.HasSuffix(name, ".jsonl"):
+					return nil
+				}
+				log, ok, err := describe(path)
+				if (ok || err != nil) && !yield(log, err) {
+					return fs.SkipAll
+				}
+				return nil
+			})
+			if err != nil && !errors.Is(err, fs.ErrNotExist) && !yield(hooks.Log{}, err) {
+				return
+			}
+		}
+	}
+}
+
+// describe reads the head of a rollout. It is not ok if no user speaks there.
+func describe(path string) (log hooks.Log, ok bool, err error) {
+	log.Path = path
+	f, err := os.Open(path)
+	if err != nil {
+		return log, false, err
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return log, false, err
+	}
+	log.Size, log.Modified = st.Size(), st.ModTime()
+	head, err := bufio.NewReaderSize(f, 64<<10).ReadBytes('\n')
+	if err != nil {
+		return log, false, nil // it has just been made
+	}
+	var line hooks.Payload
+	if json.Unmarshal(head, &line) != nil || line.String("type") != "session_meta" {
+		return log, false, &hooks.VersionError{Found: "without session_meta", Known: "rollouts that begin with it"}
+	}
+	meta := line.Object("payload")
+	_, spawned := meta.Object("source")["subagent"]
+	if spawned || meta.String("thread_source") == "subagent" || meta.String("id") == "" {
+		return log, false, nil
+	}
+	log.Session = client.Session{Host: Host, Scope: "default", ID: meta.String("id")}
+	log.Cwd = meta.String("cwd")
+	return log, true, nil
+}
+
+// Read implements [hooks.Logs].
+func (l logs) Read(log hooks.Log, cursor string) (hooks.LogPage, error) {
+	follow := hooks.Follower{New: func() hooks.Fold {
+		return &rollout{session: log.Session.ID, settled: log.Settled(time.Now())}
+	}}
+	return follow.Page(log.Path, cursor)
+}
+
+// rollout is what was read of a file.
+type rollout struct {
+	session string
+	settled bool // nothing more is expected
+	turns   []*turn
+	open    *turn // the last of turns, while it goes on
+}
+
+type turn struct {
+	hooks.LogTurn
+	unnamed bool // older files tell the texts alone
+	from    int64
+	said    hooks.LogMessage // by the agent, since it last stopped
+	reply   string           // with which it last stopped
+}
+
+// Turns implements [hooks.Fold].
+func (r *rollout) Turns() []hooks.LogTurn {
+	if r.settled && r.open != nil && r.open.unnamed {
+		r.open.stop("", time.Time{})
+		r.open.Ended, r.open = true, nil
+	}
+	var out []hooks.LogTurn
+	for _, t := range r.turns {
+		if len(t.Messages) > 0 && !copied(string(t.ID), r.session) {
+			out = append(out, t.LogTurn)
+		}
+	}
+	return out
+}
+
+// Open implements [hooks.Fold].
+func (r *rollout) Open() (int64, bool) {
+	if r.open == nil {
+		return 0, false
+	}
+	return r.open.from, true
+}
+
+// copied tells whether a turn is older than its session: it came from the one
+// that the session was forked from. Both ids begin with the time at which they
+// were made (UUID version 7).
+func copied(turn, session string) bool {
+	const seconds = len("01a228ff-d449")
+	v7 := func(id string) bool { return len(id) == 36 && id[14] == '7' }
+	return v7(turn) && v7(session) && turn[:seconds] < session[:seconds]
+}
+
+// wanted are the lines that count, in bytes that stand in each of their kind.
+var wanted = [][]byte{
+	[]byte(`"UserMessage"`), []byte(`"AgentMessage"`), []byte(`"HookPrompt"`), []byte(`"task_started"`), []byte(`"task_complete"`),
+	[]byte(`"turn_aborted"`), []byte(`"turn_context"`), []byte(`"user_message"`), []byte(`"agent_message"`),
+}
+
+func isWanted(line []byte) bool {
+	head := line[:min(len(line), 256)]
+	if !bytes.Contains(head, []byte(`"event_msg"`)) && !bytes.Contains(head, []byte(`"turn_context"`)) {
+		return false
+	}
+	for _, w := range wanted {
+		if bytes.Contains(line, w) {
+			return true
+		}
+	}
+	return false
+}
+
+// Take implements [hooks.Fold].
+func (r *rollout) Take(line []byte, at int64) (bool, error) {
+	if !isWanted(line) {
+		return len(line) == 0 || line[len(line)-1] == '}', nil
+	}
+	var p hooks.Payload
+	if json.Unmarshal(line, &p) != nil {
+		return false, nil
+	}
+	event := p.Object("payload")
+	when, _ := time.Parse(time.RFC3339Nano, p.String("timestamp"))
+	_, paginated := p["ordinal"] // files that number their lines tell the texts as items
+	switch kind := event.String("type"); {
+	case p.String("type") == "turn_context":
+		if r.open != nil && event.String("turn_id") == string(r.open.ID) {
+			r.open.Cwd = event.String("cwd")
+		}
+	case p.String("type") != "event_msg":
+	case kind == "task_started":
+		r.turn(event.String("turn_id"), at)
+	case kind == "item_completed" && paginated:
+		r.item(event, at, when)
+	case kind == "user_message" && !paginated:
+		if r.open != nil && r.open.unnamed && r.open.said.Text != "" {
+			r.open.stop("", when)
+			r.open.Ended, r.open = true, nil
+		}
+		r.turn("", at).add(client.User, event.Text("message"), when)
+	case kind == "agent_message" && !paginated && r.open != nil:
+		r.open.said = hooks.LogMessage{Text: event.Text("message"), At: when}
+	case kind == "task_complete":
+		if r.open != nil {
+			r.open.stop(event.Text("last_agent_message"), when)
+			r.open.Ended, r.open = true, nil
+		}
+	case kind == "turn_aborted":
+		if r.open != nil {
+			r.open.Ended, r.open = true, nil
+		}
+	}
+	return true, nil
+}
+
+func (r *rollout) item(event hooks.Payload, at int64, when time.Time) {
+	t := r.turn(event.String("turn_id"), at)
+	item := event.Object("item")
+	switch item.String("type") {
+	case "UserMessage":
+		t.add(client.User, item.Text("content"), when)
+	case "AgentMessage":
+		t.said = hooks.LogMessage{Text: agentText(item), At: when}
+	case "HookPrompt": // a hook made the agent go on after it had stopped
+		t.stop("", when)
+	}
+}
+
+// agentText is what the agent said in an item, whose parts have the type "Text".
+func agentText(item hooks.Payload) string {
+	var parts []struct{ Type, Text string }
+	json.Unmarshal(item["content"], &parts)
+	var texts []string
+	for _, p := range parts {
+		if strings.EqualFold(p.Type, "text") && p.Text != "" {
+			texts = append(texts, p.Text)
+		}
+	}
+	return strings.Join(texts, "\n\n")
+}
+
+// turn is the turn with an id, the one that goes on if that is "". It begins
+// here, if it is another one.
+func (r *rollout) turn(id string, at int64) *turn {
+	if r.open != nil && (id == "" || string(r.open.ID) == id) {
+		return r.open
+	}
+	if r.open != nil {
+		r.open.Ended = true // without an end in the log: Codex was killed
+	}
+	t := &turn{LogTurn: hooks.LogTurn{ID: client.TurnID(id)}, from: at, unnamed: id == ""}
+	if t.unnamed {
+		t.ID = client.TurnID(fmt.Sprintf("at-%d", at)) // the file only grows
+	}
+	r.open = t
+	r.turns = append(r.turns, r.open)
+	return r.open
+}
+
+func (t *turn) add(role client.Role, text string, when time.Time) {
+	if text != "" {
+		t.Messages = append(t.Messages, hooks.LogMessage{Role: role, Text: text, At: when})
+	}
+}
+
+// stop takes the last of what the agent said for its answer. The same words again
+// are none.
+func (t *turn) stop(reply string, when time.Time) {
+	if reply != "" {
+		t.said = hooks.LogMessage{Text: reply, At: when}
+	}
+	if t.said.Text != t.reply {
+		t.add(client.Assistant, t.said.Text, t.said.At)
+		t.reply = t.said.Text
+	}
+	t.said = hooks.LogMessage{}
+}

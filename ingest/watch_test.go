@@ -1,0 +1,64 @@
+package ingest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/agentscope-ai/reme-hook/hooks"
+)
+
+// await looks until something is so.
+func (w *world) await(what string, so func() bool) {
+	w.Helper()
+	look := time.NewTicker(10 * time.Millisecond)
+	defer look.Stop()
+	limit := time.After(time.Minute)
+	for !so() {
+		select {
+		case <-look.C:
+		case <-limit:
+			w.Fatalf("%s: never", what)
+		}
+	}
+}
+
+// TestWatch restarts a watch 20 times under a growing log, and lets it see the log
+// grow. What was there before anybody watched is left where it is.
+func TestWatch(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.write("a", "t1 user before", "t1 end")
+	want := ""
+	for i := range 20 {
+		turn := fmt.Sprintf("t%d", i+2)
+		if i > 0 {
+			w.write("a", turn+" user q", turn+" assistant r", turn+" end")
+			want += fmt.Sprintf("a %s:user q\na %[1]s:assistant r\n", turn)
+		}
+		in, ws := w.open()
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- in.Watch(ctx, []*hooks.Adapter{w.host}, func(Report) {}) }()
+		w.await("the look at the beginning", func() bool {
+			_, err := os.Stat(in.file("h"))
+			return err == nil && w.rows("a") == want
+		})
+		if i == 10 {
+			w.write("b", "t3 user new", "t3 end")
+			w.write("a", "t40 user more", "t40 end")
+			want += "a t40:user more\n"
+			w.await("what was written meanwhile", func() bool { return w.rows("a", "b") == want+"b t3:user new\n" })
+		}
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		ws.Close()
+	}
+	if got := w.rows("a", "b"); got != want+"b t3:user new\n" {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}

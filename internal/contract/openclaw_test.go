@@ -1,0 +1,231 @@
+//go:build unix
+
+package contract
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// withGateway puts OpenClaw on the machine, which is driven through a gateway once [world.startGateway] was called.
+func (w *world) withGateway() *OpenClaw {
+	w.Helper()
+	o := w.with("openclaw").(*OpenClaw)
+	w.Cleanup(o.Stop)
+	return o
+}
+
+func (w *world) startGateway(o *OpenClaw) {
+	w.Helper()
+	if err := o.Start(w.Context()); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// claw is one call of OpenClaw that has to go well.
+func (w *world) claw(o *OpenClaw, session, prompt string, steps ...Step) Result {
+	w.Helper()
+	r := w.run(o, Turn{Prompt: prompt, Session: session}, steps...)
+	if want := steps[len(steps)-1].Text; r.Code != 0 || r.Reply != want {
+		w.Fatalf("openclaw: exit status %d, reply %q, want 0 and %q\n%s\n%s", r.Code, r.Reply, want, r.Stdout, r.Stderr)
+	}
+	return r
+}
+
+// command is a command of OpenClaw that has to go well and to print something.
+func (w *world) command(o *OpenClaw, want string, args ...string) {
+	w.Helper()
+	r, err := o.Command(w.Context(), args...)
+	if err != nil || r.Code != 0 || !strings.Contains(r.Stdout, want) {
+		w.Errorf("openclaw %s: exit status %d, %v, want %q\n%s%s", strings.Join(args, " "), r.Code, err, want, r.Stdout, r.Stderr)
+	}
+}
+
+const openclawConfig = ".openclaw/openclaw.json"
+
+// A day of a gateway. What is told to one of OpenClaw, Codex and Claude Code is known to the others; what is recalled
+// is for one turn; a failed turn keeps its prompt; a compaction, /new and a broken program do no harm; and afterwards
+// nothing of the product is left.
+func TestOpenClawGateway(t *testing.T) {
+	w := newWorld(t)
+	o := w.withGateway()
+	before, err := os.ReadFile(filepath.Join(w.home, openclawConfig))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.must("install", "codex", "claude-code", "openclaw", "--trust")
+	w.startGateway(o)
+
+	w.say(w.codex, "", billing, Step{Text: "Noted."})
+	s := w.claw(o, "", askBilling, Step{Shell: "echo tool''ran"}, Step{Text: "In spring."}).Session
+	w.shown(w.last(o, Main), 1, billing)
+	if got := w.last(o, Main).Role("tool"); len(got) != 1 || !strings.Contains(got[0], "toolran") {
+		w.Errorf("tool results %q", got)
+	}
+	told := w.claw(o, "", server, Step{Text: "Understood."}).Session
+	w.say(w.claude, "", askServer, Step{Text: "That one."})
+	w.shown(w.last(w.claude, Main), 1, server)
+
+	// The memory of the turn before is gone from the conversation, and there again.
+	w.claw(o, s, askBilling, Step{Text: "On 23 March."})
+	w.shown(w.last(o, Main), 1, billing)
+
+	// The tools of the plugin.
+	tool := func(name string, args map[string]any) Step {
+		return Step{Tool: "tool_call", Args: map[string]any{"id": name, "args": args}}
+	}
+	w.claw(o, "", "Use them all.",
+		tool("reme_remember", map[string]any{"content": "The cellar door squeaks on Mondays.", "title": "Cellar door"}),
+		tool("reme_search", map[string]any{"query": "staging database port"}),
+		tool("reme_daily_list", map[string]any{}),
+		tool("reme_read", map[string]any{"path": "session/none.jsonl"}),
+		tool("reme_traverse", map[string]any{"path": "daily"}),
+		Step{Text: "Used."})
+	results := w.last(o, Main).Role("tool")
+	for i, want := range []string{"daily/", "6543", "cellar-door", "none.jsonl", "daily"} {
+		if len(results) != 5 || !strings.Contains(results[i], want) || strings.Contains(results[i], "cannot be reached") {
+			w.Errorf("tool results %q, want %q in number %d", results, want, i)
+		}
+	}
+
+	// A compaction and /new flush, and the session goes on.
+	w.command(o, `"ok": true`, "sessions", "compact", "agent:main:explicit:"+s, "--json")
+	if asked := w.last(o, Compaction).Text(); strings.Contains(asked, "reme-") {
+		w.Errorf("the summariser is asked %q", asked)
+	}
+	w.claw(o, s, askServer, Step{Text: "6543."})
+	w.shown(w.last(o, Main), 1, server)
+	w.run(o, Turn{Prompt: "/new", Session: s})
+	w.claw(o, s, askBilling, Step{Text: "Again."})
+	w.shown(w.last(o, Main), 1, billing)
+	w.dialog(o, s, "user: "+askBilling, "assistant: In spring.", "user: "+askBilling, "assistant: On 23 March.",
+		"user: "+askServer, "assistant: 6543.", "user: "+askBilling, "assistant: Again.")
+	w.dialog(o, told, "user: "+server, "assistant: Understood.")
+
+	// The model's service fails: OpenClaw calls it a success.
+	const kettle = "The office kettle is called Bartholomew and wants descaling every Thursday."
+	failed := w.run(o, Turn{Prompt: kettle}, Step{Status: 400})
+	w.dialog(o, failed.Session, "user: "+kettle)
+	w.say(w.codex, "", "When does the office kettle want descaling?")
+	w.shown(w.last(w.codex, Main), 1, kettle)
+	w.claw(o, failed.Session, "Go on, please.", Step{Text: "Well."})
+	w.dialog(o, failed.Session, "user: "+kettle, "user: Go on, please.", "assistant: Well.")
+
+	if r := w.hook("doctor", "openclaw"); r.Code != 0 {
+		w.Errorf("doctor: exit status %d\n%s%s", r.Code, r.Stdout, r.Stderr)
+	}
+
+	rows := len(w.rows(o))
+	const program = ".reme/integrations/bin/reme-hook"
+	for name, script := range map[string]string{
+		"missing": "",
+		"hangs":   "sleep 600 & sleep 600",
+		"garbage": "echo garbage; echo '{'; head -c 3000000 /dev/zero | tr '\\0' '\\377'; echo garbage >&2",
+		"exit 2":  "echo '{\"prependContext\":\"fatal\"}'; exit 2",
+		"crash":   "kill -SEGV $$",
+	} {
+		if err := os.RemoveAll(filepath.Join(w.home, program)); err != nil {
+			w.Fatal(err)
+		}
+		if script != "" {
+			w.put(program, "#!/bin/sh\n"+script+"\n", 0o755)
+		}
+		n := len(o.Model.Requests(Main))
+		w.claw(o, "", askBilling, Step{Text: "Here I am."})
+		if rs := o.Model.Requests(Main); len(rs) != n+1 || len(rs[n].Frames()) > 0 || strings.Contains(rs[n].Text(), "fatal") {
+			w.Errorf("%s: %d model requests", name, len(rs)-n)
+		}
+	}
+	if got := len(w.rows(o)); got != rows {
+		w.Errorf("%d rows, were %d", got, rows)
+	}
+	o.Stop()
+
+	w.must("uninstall", "--all")
+	after, err := os.ReadFile(filepath.Join(w.home, openclawConfig))
+	if err != nil || string(after) != string(before) {
+		w.Errorf("after uninstall %q, %v, want %q", after, err, before)
+	}
+	if _, err := os.Stat(filepath.Join(w.home, ".openclaw/extensions")); !os.IsNotExist(err) {
+		w.Errorf("the plugin's folder is still there: %v", err)
+	}
+}
+
+// Without a gateway, each turn is a process of its own, which waits for nobody when it ends.
+func TestOpenClawEmbedded(t *testing.T) {
+	w := newWorld(t)
+	o := w.withGateway()
+	w.must("install", "codex", "claude-code", "openclaw", "--trust")
+	w.say(w.codex, "", billing)
+
+	s := w.claw(o, "", askBilling, Step{Text: "In spring."}).Session
+	w.shown(w.last(o, Main), 1, billing)
+	w.claw(o, s, askBilling, Step{Text: "On 23 March."})
+	w.shown(w.last(o, Main), 1, billing)
+	w.dialog(o, s, "user: "+askBilling, "assistant: In spring.", "user: "+askBilling, "assistant: On 23 March.")
+
+	// Ctrl-C while the model answers.
+	r := w.run(o, Turn{Prompt: server, Interrupt: o.Model.Hanging()}, Step{Hang: true})
+	if r.Code == 0 {
+		w.Errorf("exit status 0 after an interrupt")
+	}
+	w.dialog(o, r.Session, "user: "+server)
+	w.say(w.claude, "", askServer)
+	w.shown(w.last(w.claude, Main), 1, server)
+
+	// Ctrl-C before the model was asked, of which no hook tells: the memory learns of it with the session's next event.
+	const kettle = "The office kettle is called Bartholomew and wants descaling every Thursday."
+	held := filepath.Join(w.home, "tmp", "held")
+	const program = ".reme/integrations/bin/reme-hook"
+	real := filepath.Join(w.home, "tmp", "reme-hook")
+	if err := os.Rename(filepath.Join(w.home, program), real); err != nil {
+		t.Fatal(err)
+	}
+	w.put(program, "#!/bin/sh\n'"+real+"' \"$@\" && echo >'"+held+"' && sleep 600\n", 0o755)
+	n := len(o.Model.Requests())
+	r = w.run(o, Turn{Prompt: kettle, Interrupt: opened(w, held)})
+	if r.Code == 0 || len(o.Model.Requests()) > n {
+		w.Errorf("exit status %d, %d model requests", r.Code, len(o.Model.Requests())-n)
+	}
+	if err := os.Rename(real, filepath.Join(w.home, program)); err != nil {
+		t.Fatal(err)
+	}
+	w.claw(o, r.Session, "Go on, please.", Step{Text: "Well."})
+	w.dialog(o, r.Session, "user: "+kettle, "user: Go on, please.", "assistant: Well.")
+
+	// It complains of every plugin that it has not installed itself, and of nothing else.
+	doctor, err := o.Command(w.Context(), "plugins", "doctor")
+	if err != nil || strings.Count(doctor.Stdout, "\n- ") != 1 || !strings.Contains(doctor.Stdout, "\n- reme: OpenClaw can't verify where this plugin came from.") {
+		w.Errorf("plugins doctor: %v\n%s%s", err, doctor.Stdout, doctor.Stderr)
+	}
+	w.command(o, "connected", "reme", "status")
+	w.command(o, "recall works, capture works", "reme", "doctor")
+	w.command(o, "nothing to change", "reme", "setup")
+
+	var ids []string
+	for _, row := range w.rows(o) {
+		ids = append(ids, row.ID)
+	}
+	slices.Sort(ids)
+	if len(slices.Compact(ids)) != 8 {
+		w.Errorf("captured %q, want 8 messages", ids)
+	}
+}
+
+// opened yields when somebody has opened a pipe, made at path, to write.
+func opened(w *world, path string) <-chan struct{} {
+	w.Helper()
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		w.Fatal(err)
+	}
+	yes := make(chan struct{})
+	go func() {
+		defer close(yes)
+		_, _ = os.ReadFile(path)
+	}()
+	return yes
+}

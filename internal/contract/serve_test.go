@@ -1,0 +1,35 @@
+//go:build unix
+
+package contract
+
+import (
+	"strings"
+	"testing"
+)
+
+// The models of Claude Code and Codex call the tools of a server at a URL, which they add by their own commands.
+func TestServedMCP(t *testing.T) {
+	w := newWorld(t)
+	url := w.server(hostEnv(w.home, w.path(), "")...) + "/mcp"
+	w.host(w.claude.Bin, "mcp", "add", "--scope", "user", "--transport", "http", "reme", url)
+	w.host(w.codex.Bin, "mcp", "add", "reme", "--url", url)
+	if r := w.host(w.claude.Bin, "mcp", "list"); !strings.Contains(r.Stdout, "reme: ") || !strings.Contains(r.Stdout, "Connected") {
+		t.Errorf("claude mcp list: %s", r.Stdout)
+	}
+	r := w.run(w.claude, Turn{Prompt: billing, Args: []string{"--allowedTools", "mcp__reme"}},
+		Step{Tool: "mcp__reme__remember", Args: map[string]any{"content": billing, "title": "Billing"}}, Step{Text: "Done."})
+	if r.Code != 0 || r.Reply != "Done." {
+		t.Fatalf("exit status %d, reply %q\n%s", r.Code, r.Reply, r.Stderr)
+	}
+	if got := w.results(w.claude, 1); !strings.Contains(got[0], "Remembered in reme://"+w.remembered()) {
+		t.Errorf("tool results %q", got)
+	}
+	r = w.run(w.codex, Turn{Prompt: "Look it up."},
+		Step{Tool: "search", Args: map[string]any{"query": "billing"}}, Step{Tool: "read", Args: map[string]any{"path": "daily/none.md"}}, Step{Text: "Done."})
+	if r.Code != 0 || r.Reply != "Done." {
+		t.Fatalf("exit status %d, reply %q\n%s", r.Code, r.Reply, r.Stderr)
+	}
+	if got := w.results(w.codex, 2); !strings.Contains(got[0], billing) || !strings.Contains(got[1], "does not exist") {
+		t.Errorf("tool results %q", got)
+	}
+}
