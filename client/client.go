@@ -139,6 +139,7 @@ type Item struct {
 	Score     float64 `json:"score"` // 0 to 1
 	Date      string  `json:"date"`  // YYYY-MM-DD, local to the service
 	Host      Host    `json:"host,omitempty"`
+	Project   string  `json:"project,omitempty"` // name of the folder that it was said in
 	SessionID string  `json:"session_id,omitempty"`
 }
 

@@ -22,6 +22,7 @@ type recallOptions struct {
 	limit    int
 	maxChars int
 	json     bool
+	explain  bool
 }
 
 func newRecallCommand(a *app) *cobra.Command {
@@ -38,6 +39,7 @@ func newRecallCommand(a *app) *cobra.Command {
 	c.Flags().IntVar(&o.limit, "limit", 5, "memories, at most")
 	c.Flags().IntVar(&o.maxChars, "max-chars", 4000, "length of all memories, in characters")
 	c.Flags().BoolVar(&o.json, "json", false, "print the service's answer as JSON")
+	c.Flags().BoolVar(&o.explain, "explain", false, "take the query for a prompt, and show why each memory would be put before it or not")
 	return c
 }
 
@@ -47,8 +49,16 @@ func (a *app) runRecall(ctx context.Context, o recallOptions, query string) erro
 	}
 	a.pokeIfDue()
 	cwd, _ := os.Getwd()
+	req := client.RecallRequest{Query: query, Limit: o.limit, MaxChars: o.maxChars, Cwd: cwd}
+	if o.explain {
+		if url := a.config.URL(); url != "" {
+			return fmt.Errorf("the service at %s does not explain what it recalls; only the embedded workspace does", url)
+		}
+		req.Purpose = client.ForPrompt
+		return a.explainRecall(ctx, req, o.json)
+	}
 	return a.withMemory(ctx, func(m memory) error {
-		res, err := m.Recall(ctx, client.RecallRequest{Query: query, Limit: o.limit, MaxChars: o.maxChars, Cwd: cwd})
+		res, err := m.Recall(ctx, req)
 		if err != nil {
 			return err
 		}
@@ -63,6 +73,38 @@ func (a *app) runRecall(ctx context.Context, o recallOptions, query string) erro
 				fmt.Fprintln(a.stdout)
 			}
 			fmt.Fprintf(a.stdout, "%s  %s  %.2f  %s\n%s\n", it.Date, it.Host, it.Score, hooks.URI(it), it.Snippet)
+		}
+		return nil
+	})
+}
+
+func (a *app) explainRecall(ctx context.Context, req client.RecallRequest, asJSON bool) error {
+	return a.withWorkspace(func(ws *workspace.Workspace) error {
+		_, why, err := ws.Explain(ctx, req)
+		if err != nil {
+			return err
+		}
+		if asJSON {
+			return a.printJSON(map[string]any{"version": 1, "explanation": why})
+		}
+		fmt.Fprintln(a.stdout, "terms, by weight:")
+		for _, t := range why.Terms {
+			meant := ""
+			if t.For != "" {
+				meant = fmt.Sprintf("  for %q", t.For)
+			}
+			fmt.Fprintf(a.stdout, "  %5.2f  %s  in %d memories%s\n", t.Weight, t.Text, t.Docs, meant)
+		}
+		if len(why.Candidates) == 0 {
+			fmt.Fprintln(a.stdout, "no memory has enough of them")
+		}
+		for _, c := range why.Candidates {
+			var factors []string
+			for _, f := range c.Factors {
+				factors = append(factors, fmt.Sprintf("%s %.2f", f.Name, f.Value))
+			}
+			fmt.Fprintf(a.stdout, "\n%s\n  %s  %s  %s\n  score %.2f = %s; evidence %.2f\n  has %s\n", c.Verdict, c.Date, c.Host,
+				hooks.URI(client.Item{Path: c.Path, StartLine: c.StartLine, EndLine: c.EndLine}), c.Score, strings.Join(factors, " × "), c.Evidence, strings.Join(c.Terms, ", "))
 		}
 		return nil
 	})

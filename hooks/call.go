@@ -119,7 +119,7 @@ func (c *call) sessionStart() Outcome {
 		if c.ev.ContextLost {
 			s.Forget(c.ev.TurnLost)
 		}
-		if c.ev.TurnLost && s.Running && worthRecalling(s.Asked) {
+		if c.ev.TurnLost && s.Running && WorthRecalling(s.Asked) {
 			asked = s.Asked
 		}
 		shown = s.Shown
@@ -141,7 +141,7 @@ func (c *call) prompt() Outcome {
 	}
 	asked := strings.ToValidUTF8(text[:min(len(text), maxAsked)], "")
 	query := ""
-	if worthRecalling(text) {
+	if WorthRecalling(text) {
 		query = asked
 	}
 	var recalled <-chan client.RecallResult

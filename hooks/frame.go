@@ -49,8 +49,12 @@ func omitted(n int) string {
 }
 
 func renderEntry(it client.Item) string {
-	return fmt.Sprintf("<%s path=\"%s\" date=\"%s\" host=\"%s\" score=\"%.2f\">\n%s\n</%s>\n",
-		entryName, URI(it), attribute(it.Date), attribute(string(it.Host)), it.Score, Defuse(strings.TrimSpace(it.Snippet)), entryName)
+	project := ""
+	if it.Project != "" {
+		project = fmt.Sprintf(" project=\"%s\"", attribute(it.Project))
+	}
+	return fmt.Sprintf("<%s path=\"%s\" date=\"%s\" host=\"%s\"%s score=\"%.2f\">\n%s\n</%s>\n",
+		entryName, URI(it), attribute(it.Date), attribute(string(it.Host)), project, it.Score, Defuse(strings.TrimSpace(it.Snippet)), entryName)
 }
 
 // URI is the address of an item, which `reme-hook show` opens.

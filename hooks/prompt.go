@@ -6,9 +6,9 @@ import (
 	"unicode"
 )
 
-// worthRecalling tells whether a prompt can be about anything that was said
+// WorthRecalling tells whether a prompt can be about anything that was said
 // before: not a command to the host, not a mere acknowledgement.
-func worthRecalling(prompt string) bool {
+func WorthRecalling(prompt string) bool {
 	prompt = strings.TrimSpace(prompt)
 	if prompt == "" || isCommand(prompt) {
 		return false

@@ -30,8 +30,8 @@ func TestWorthRecalling(t *testing.T) {
 		"no, use the staging database": true,
 		"我的猫叫什么？":                      true,
 	} {
-		if got := worthRecalling(prompt); got != want {
-			t.Errorf("worthRecalling(%q) = %v", prompt, got)
+		if got := WorthRecalling(prompt); got != want {
+			t.Errorf("WorthRecalling(%q) = %v", prompt, got)
 		}
 	}
 }

@@ -336,21 +336,30 @@ func (t *tx) putDoc(file int64, d *turnDoc) error {
 			return err
 		}
 	}
-	t.later = append(t.later, postponed{d.id, termList(d.text.String()), false})
+	t.later = append(t.later, postponed{d.id, t.termList(d.text.String()), false})
 	return nil
 }
 
-// termList is the text that is handed to SQLite: each term once.
-func termList(text string) string {
+// termList is the text that is handed to SQLite, each term once. It also notes how
+// the words are spelt.
+func (t *tx) termList(text string) string {
 	var b strings.Builder
 	seen := make(map[string]struct{}, len(text)/8+1)
-	eachTerm(text, func(term string, _ termKind) {
-		if _, dup := seen[term]; !dup {
-			seen[term] = struct{}{}
-			b.WriteString(term)
-			b.WriteByte(' ')
-		}
-	})
+	s := segmenter{
+		yield: func(term string, _ termKind) {
+			if _, dup := seen[term]; !dup {
+				seen[term] = struct{}{}
+				b.WriteString(term)
+				b.WriteByte(' ')
+			}
+		},
+		spelled: func(w string) {
+			if mayBeMisspelt(w) {
+				t.words[w] = struct{}{}
+			}
+		},
+	}
+	s.segment(text)
 	return b.String()
 }
 

@@ -18,14 +18,15 @@ import (
 
 // schemaVersion is raised when the schema or the segmentation changes; an index
 // of another version is built again.
-const schemaVersion = 2
+const schemaVersion = 3
 
 // The index. A doc is what recall can return: a turn, or a stretch of a note.
 // Its terms are a set without positions (detail=none) and its text is not kept
 // (contentless), because scores are made of which terms a doc has and snippets
 // are read from the file: 100,000 docs of 150 words take 21 MB, with positions
 // 50, with the text as well 131. contentless_delete lets a growing turn replace
-// its doc.
+// its doc. The words as they are spelt are there for the queries that misspell
+// one; none is ever taken out.
 const schema = `
 CREATE TABLE meta(key TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE files(
@@ -41,6 +42,7 @@ CREATE TABLE events(file INTEGER NOT NULL, id INTEGER NOT NULL, PRIMARY KEY(file
 CREATE TABLE docs(
 	id INTEGER PRIMARY KEY, file INTEGER NOT NULL, turn TEXT NOT NULL, spans TEXT NOT NULL,
 	at INTEGER NOT NULL, cwd TEXT NOT NULL, UNIQUE(file, turn));
+CREATE TABLE words(word TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE queue(key TEXT PRIMARY KEY, path TEXT NOT NULL, ended INTEGER NOT NULL, failures INTEGER NOT NULL, due INTEGER NOT NULL) WITHOUT ROWID;
 CREATE VIRTUAL TABLE terms USING fts5(text, content='', contentless_delete=1, detail=none,
 	tokenize="ascii tokenchars '_-./\:@'''");

@@ -39,7 +39,7 @@ const (
 func (w *Workspace) Search(ctx context.Context, req SearchRequest) (SearchResult, error) {
 	req.Limit = cmp.Or(req.Limit, defaultLimit)
 	res := SearchResult{Items: []client.Item{}}
-	r := recall{w: w, req: client.RecallRequest{Limit: req.Limit, Cwd: req.Cwd}, q: newQuery(req.Query)}
+	r := recall{w: w, req: client.RecallRequest{Limit: req.Limit, Cwd: req.Cwd}, q: newQuery(req.Query), floor: max(req.MinScore, searchFloor)}
 	err := w.read(ctx, true, func(x *index) (err error) {
 		res.Found, err = r.search(ctx, x, req)
 		return err
@@ -54,7 +54,7 @@ func (w *Workspace) Search(ctx context.Context, req SearchRequest) (SearchResult
 		res.Truncated = res.Truncated || cut
 		res.Items = append(res.Items, client.Item{
 			ID: h.itemID(), Path: h.path, StartLine: h.doc.first, EndLine: h.doc.last, Snippet: text,
-			Score: math.Round(h.score*1000) / 1000, Date: w.dayOf(h), Host: h.host, SessionID: cmp.Or(h.sess, h.key),
+			Score: math.Round(h.score*1000) / 1000, Date: w.dayOf(h), Host: h.host, Project: projectName(h.cwd), SessionID: cmp.Or(h.sess, h.key),
 		})
 	}
 	return res, nil
@@ -63,7 +63,7 @@ func (w *Workspace) Search(ctx context.Context, req SearchRequest) (SearchResult
 // search leaves the best hits in r and returns the number of all.
 func (r *recall) search(ctx context.Context, x *index, req SearchRequest) (found int, err error) {
 	r.hits, r.more = nil, 0
-	if len(r.q.terms) == 0 {
+	if len(r.q.asked) == 0 {
 		return 0, nil
 	}
 	masks, err := r.q.match(ctx, x)
@@ -72,7 +72,7 @@ func (r *recall) search(ctx context.Context, x *index, req SearchRequest) (found
 	}
 	var hits []*hit
 	for id, mask := range masks {
-		if s := r.q.score(mask); s >= searchFloor {
+		if s := r.q.cover(mask); s >= leastCover {
 			hits = append(hits, &hit{id: id, mask: mask, score: s})
 		}
 	}
@@ -93,8 +93,8 @@ func (r *recall) search(ctx context.Context, x *index, req SearchRequest) (found
 		hits = hits[n:]
 	}
 	r.rank(kept)
-	kept = slices.DeleteFunc(kept, func(h *hit) bool { return h.score < max(req.MinScore, 0) })
-	r.pick(ctx, kept)
+	kept = slices.DeleteFunc(kept, func(h *hit) bool { return h.score < r.floor })
+	r.choose(r.weigh(r.readTexts(ctx, kept)))
 	return len(kept), ctx.Err()
 }
 

@@ -30,7 +30,7 @@ const (
 // into. The channel yields one answer in time.
 func (r *recall) askElsewhere(ctx context.Context) <-chan []reme.Passage {
 	answer := make(chan []reme.Passage, 1)
-	if r.w.elsewhere == nil || len(r.q.terms) == 0 {
+	if r.w.elsewhere == nil || len(r.q.asked) == 0 {
 		close(answer)
 		return answer
 	}
@@ -72,14 +72,18 @@ func (r *recall) merge(passages []reme.Passage) {
 			h.at = day.Add(12 * time.Hour).UnixMilli()
 		}
 		h.terms = termSet(h.doc.String())
-		h.score = r.q.share(func(t queryTerm) bool { _, ok := h.terms[t.text]; return ok })
+		has := func(t queryTerm) bool { _, ok := h.terms[t.text]; return ok }
+		h.score = r.q.share(has)
+		if r.q.sum(has) < r.q.leastWeight(r.evidence, h.score) {
+			continue
+		}
 		if !slices.Contains(running, p.Path) && !slices.Contains(r.req.Exclude, h.itemID()) && !r.echo(h, p.Path) {
 			more = append(more, h)
 		}
 	}
 	r.rank(more)
 	for _, h := range more {
-		if h.score >= floor && !slices.ContainsFunc(r.hits, func(o *hit) bool { return nearCopies(h.terms, o.terms) }) {
+		if h.score >= r.floor && !slices.ContainsFunc(r.hits, func(o *hit) bool { return nearCopies(h.terms, o.terms) }) {
 			r.hits = append(r.hits, h)
 		}
 	}

@@ -32,3 +32,12 @@ func inProject(cwd, root string) bool {
 	cwd = filepath.Clean(cwd)
 	return cwd == root || strings.HasPrefix(cwd, root+string(filepath.Separator))
 }
+
+// projectName is what people call the project that cwd is in.
+func projectName(cwd string) string {
+	root := projectRoot(cwd)
+	if root == "" {
+		return ""
+	}
+	return filepath.Base(root)
+}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 const (
@@ -23,35 +24,47 @@ const (
 
 // query is what is looked for.
 type query struct {
-	terms []queryTerm
-	total float64 // the weight that a perfect doc covers
+	asked   []queryTerm // what the text asks for, by its looks
+	terms   []queryTerm // what is looked for
+	spelled []string    // the words as they were spelt
+	own     []int64     // docs of the conversation that context is of
+	total   float64     // the weight that a perfect doc covers
+	docs    float64     // how many docs there are, about
 }
 
 type queryTerm struct {
-	text   string
-	kind   termKind
-	prior  float64 // what it says by its looks
-	weight float64 // prior and rarity
-	mask   uint32  // 0 if docs are not searched for it
-	exact  bool    // an identifier so rare that it is an answer alone
+	text    string
+	kind    termKind
+	meant   string  // the word of the query that it stands for, if that is another
+	prior   float64 // what it says by its looks
+	docs    float64 // how many docs have it, about
+	weight  float64 // prior and rarity
+	mask    uint32  // 0 if docs are not searched for it
+	context bool    // it was not asked for, the conversation speaks of it
+	also    bool    // another form of what other terms ask for: a doc need not have it
+	exact   bool    // an identifier so rare that it is an answer alone
 }
 
 func newQuery(text string) *query {
 	q := &query{}
 	known := map[string]bool{}
-	eachTerm(cutBytes(text, maxQuery), func(term string, kind termKind) {
-		if known[term] {
-			return
-		}
-		known[term] = true
-		if p := prior(term, kind); p > 0 {
-			q.terms = append(q.terms, queryTerm{text: term, kind: kind, prior: p})
-		}
-	})
-	slices.SortStableFunc(q.terms, func(a, b queryTerm) int {
+	s := segmenter{
+		yield: func(term string, kind termKind) {
+			if known[term] {
+				return
+			}
+			known[term] = true
+			if p := prior(term, kind); p > 0 {
+				q.asked = append(q.asked, queryTerm{text: term, kind: kind, prior: p})
+			}
+		},
+		spelled: func(w string) { q.spelled = append(q.spelled, w) },
+	}
+	s.segment(cutBytes(text, maxQuery))
+	slices.SortStableFunc(q.asked, func(a, b queryTerm) int {
 		return cmp.Or(cmp.Compare(b.prior, a.prior), cmp.Compare(len(b.text), len(a.text)))
 	})
-	q.terms = q.terms[:min(len(q.terms), maxAsked)]
+	q.asked = q.asked[:min(len(q.asked), maxAsked)]
 	return q
 }
 
@@ -61,18 +74,14 @@ func prior(term string, kind termKind) float64 {
 	case whole:
 		return 1.5
 	case part:
-		if isWeakWord(term) {
-			return 0.2
-		}
-		return 0.5
+		return 0.5 * priorOfWord(term)
 	case word:
-		if isWeakWord(term) {
-			return 0.3
-		}
+		return priorOfWord(term)
 	case kana:
 		if strings.ContainsFunc(term, isHiragana) {
-			return 0.1 // mostly grammar
+			return 0.05 // mostly grammar
 		}
+		return 0.7 // a piece of a longer word
 	case han:
 		grammar, runes := 0, 0
 		for _, r := range term {
@@ -81,13 +90,31 @@ func prior(term string, kind termKind) float64 {
 				grammar++
 			}
 		}
-		switch grammar {
-		case 0:
-		case runes:
+		switch {
+		case grammar == runes:
 			return 0
-		default:
+		case grammar > 0 || isEverydayHan(term):
 			return 0.3
 		}
+	case hangul:
+		if isEndingHangul(term) || utf8.RuneCountInString(term) == 1 {
+			return 0.2
+		}
+	case hangulPart:
+		if isEndingHangul(term) {
+			return 0.1
+		}
+		return 0.5
+	}
+	return 1
+}
+
+func priorOfWord(w string) float64 {
+	switch {
+	case isWeakWord(w), len(w) == 1:
+		return 0.3
+	case isEverydayWord(w):
+		return 0.4
 	}
 	return 1
 }
@@ -97,6 +124,7 @@ func isHiragana(r rune) bool { return r >= 0x3041 && r <= 0x309F }
 // match finds the docs that have some of the query's terms, and which: for each
 // doc id the masks of its terms.
 func (q *query) match(ctx context.Context, x *index) (map[int64]uint32, error) {
+	q.terms = slices.Clone(q.asked)
 	var newest int64
 	if err := x.db.QueryRowContext(ctx, "SELECT ifnull(max(id),0) FROM docs").Scan(&newest); err != nil {
 		return nil, err
@@ -105,9 +133,15 @@ func (q *query) match(ctx context.Context, x *index) (map[int64]uint32, error) {
 	if err != nil {
 		return nil, err
 	}
-	docs := float64(max(newest, corpus))
+	if lists, err = q.repair(ctx, x, lists); err != nil {
+		return nil, err
+	}
+	q.docs = float64(max(newest, corpus))
 	order := make([]int, len(q.terms))
 	for i := range q.terms {
+		if len(q.own) > 0 {
+			lists[i] = slices.DeleteFunc(lists[i], func(id int64) bool { return slices.Contains(q.own, id) })
+		}
 		t, ids := &q.terms[i], lists[i]
 		df := float64(len(ids))
 		if len(ids) == firstPosted {
@@ -115,17 +149,25 @@ func (q *query) match(ctx context.Context, x *index) (map[int64]uint32, error) {
 			// tells how many there are.
 			df *= max(1, float64(newest)/float64(newest-ids[len(ids)-1]+1))
 		}
-		t.weight = t.prior * math.Log(1+(docs-df+0.5)/(df+0.5))
+		t.docs = df
+		t.weight = t.prior * math.Log(1+(q.docs-df+0.5)/(df+0.5))
+		if df == 0 && t.context {
+			t.weight = 0 // only this conversation speaks of it
+		}
 		if df == 0 && t.kind >= han {
 			t.weight /= 2 // often just two words that met
 		}
-		t.exact = t.kind == whole && len(t.text) >= 4 && df <= max(3, docs/1000)
+		t.exact = t.kind == whole && len(t.text) >= 4 && df <= max(3, q.docs/1000)
 		order[i] = i
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(q.terms[b].weight, q.terms[a].weight) })
 	q.total = 0
-	for _, i := range order[:min(len(order), fullWeight)] {
-		q.total += q.terms[i].weight
+	counted := 0
+	for _, i := range order {
+		if t := &q.terms[i]; !t.also && counted < fullWeight {
+			counted++
+			q.total += t.weight
+		}
 	}
 
 	var searched, common []int
@@ -160,27 +202,52 @@ func (q *query) match(ctx context.Context, x *index) (map[int64]uint32, error) {
 	return masks, nil
 }
 
-// score is the share of the query's weight that a doc with the terms of mask
-// covers.
-func (q *query) score(mask uint32) float64 {
+// cover is the share of the query's weight that a doc with the terms of mask has.
+func (q *query) cover(mask uint32) float64 {
 	return q.share(func(t queryTerm) bool { return t.mask&mask != 0 })
 }
 
-// share is the score of what has some of the terms.
+// share is the cover of what has some of the terms.
 func (q *query) share(has func(queryTerm) bool) float64 {
-	var sum float64
-	exact := false
+	share := min(1, q.sum(has)/q.total)
+	if slices.ContainsFunc(q.terms, func(t queryTerm) bool { return t.exact && has(t) }) {
+		share = max(share, exactFloor)
+	}
+	return share
+}
+
+func (q *query) weight(mask uint32) float64 {
+	return q.sum(func(t queryTerm) bool { return t.mask&mask != 0 })
+}
+
+func (q *query) sum(has func(queryTerm) bool) (sum float64) {
 	for _, t := range q.terms {
 		if has(t) {
 			sum += t.weight
-			exact = exact || t.exact
 		}
 	}
-	score := min(1, sum/q.total)
-	if exact {
-		score = max(score, exactFloor)
+	return sum
+}
+
+// evidence tells how unlikely it is that a doc has the terms of mask by chance: 1
+// for a word that no other doc has.
+func (q *query) evidence(mask uint32) float64 { return q.weight(mask) / math.Log(1+q.docs) }
+
+// leastWeight is the weight that a doc must have: the less of the query it covers,
+// the more.
+func (q *query) leastWeight(evidence, cover float64) float64 {
+	return evidence * (2 - cover) * math.Log(1+q.docs)
+}
+
+// names lists the terms of a mask.
+func (q *query) names(mask uint32) []string {
+	list := []string{}
+	for _, t := range q.terms {
+		if t.mask&mask != 0 {
+			list = append(list, t.text)
+		}
 	}
-	return score
+	return list
 }
 
 // weights is for finding the best place in a text.

@@ -22,8 +22,11 @@ const (
 	maxCandidates = 200 // docs that are scored in full
 	maxRead       = 24  // docs whose text is read to compare them
 	maxReadBytes  = 4 << 20
-	floor         = 0.3 // scores below are noise
-	exactFloor    = 0.4 // score of a doc that has a rare identifier of the query
+	leastCover    = 0.2  // share of a query below which a doc is not looked at
+	floor         = 0.3  // scores below are noise
+	leastOfBest   = 0.6  // share of the best score below which the rest is noise
+	leastEvidence = 0.65 // see [query.evidence]
+	exactFloor    = 0.4  // score of a doc that has a rare identifier of the query
 )
 
 // Recall implements [client.Service]. A broken index or a passed deadline makes
@@ -33,22 +36,33 @@ const (
 // 0 to 1: rare terms and identifiers weigh most, terms that no memory has count
 // as not covered. Old memories and those of other projects score a little less.
 func (w *Workspace) Recall(ctx context.Context, req client.RecallRequest) (client.RecallResult, error) {
+	return w.newRecall(req).do(ctx), nil
+}
+
+func (w *Workspace) newRecall(req client.RecallRequest) *recall {
+	r := &recall{w: w, req: req, q: newQuery(req.Query), floor: searchFloor}
+	if req.Purpose != "" { // nobody asked for what comes
+		r.floor, r.evidence, r.tail = floor, leastEvidence, leastOfBest
+	}
+	return r
+}
+
+func (r *recall) do(ctx context.Context) client.RecallResult {
 	start := time.Now()
 	res := client.RecallResult{Items: []client.Item{}}
-	r := recall{w: w, req: req, q: newQuery(req.Query)}
 	find := r.run
-	if req.Purpose == client.ForSessionStart && req.Query == "" {
+	if r.req.Purpose == client.ForSessionStart && r.req.Query == "" {
 		find = r.latest
 	}
-	if req.Limit >= 0 && req.MaxChars >= 0 {
+	if r.req.Limit >= 0 && r.req.MaxChars >= 0 {
 		passages := r.askElsewhere(ctx)
 		// What was found before something broke is still an answer.
-		_ = w.read(ctx, true, func(x *index) error { return find(ctx, x) })
+		_ = r.w.read(ctx, true, func(x *index) error { return find(ctx, x) })
 		r.merge(<-passages)
 		r.answer(&res)
 	}
 	res.TookMS = time.Since(start).Milliseconds()
-	return res, nil
+	return res
 }
 
 // recall is one recall at work.
@@ -58,7 +72,12 @@ type recall struct {
 	q    *query
 	hits []*hit // relevant and different, best first
 	more int    // relevant ones that were not read
+	all  []*hit // every hit that was looked at
 	told []*hit // the turns that are relevant, also those that are not wanted
+
+	floor    float64 // the least score of an answer
+	evidence float64 // the least evidence of an answer
+	tail     float64 // share of the best score below which an answer is left out
 }
 
 // hit is a doc that may be an answer.
@@ -66,6 +85,10 @@ type hit struct {
 	id    int64
 	mask  uint32
 	score float64
+
+	factors []Factor // what the score is the product of
+	verdict string   // why it was chosen, or not
+	shown   bool     // the session has it already
 
 	path  string
 	kind  kind
@@ -114,13 +137,33 @@ func (r *recall) latest(ctx context.Context, x *index) error {
 	}
 	hits = slices.DeleteFunc(hits, func(h *hit) bool { return !r.wanted(h) })
 	r.rank(hits)
-	r.pick(ctx, hits)
+	hits = r.readTexts(ctx, hits)
+	r.leaveOutShown(hits)
+	r.choose(slices.DeleteFunc(hits, func(h *hit) bool { return h.verdict != "" }))
 	return nil
 }
 
 func (r *recall) run(ctx context.Context, x *index) error {
-	r.hits, r.more, r.told = nil, 0, nil
-	if len(r.q.terms) == 0 {
+	err := r.find(ctx, x)
+	if err != nil || len(r.hits) > 0 {
+		return err
+	}
+	q, ok := r.followUp(ctx, x)
+	if !ok {
+		return nil
+	}
+	asked, evidence := r.q, r.evidence
+	r.q, r.evidence = q, contextEvidence
+	if err = r.find(ctx, x); err != nil {
+		r.q, r.evidence = asked, evidence // it is tried again
+	}
+	return err
+}
+
+// find finds what is relevant to the query.
+func (r *recall) find(ctx context.Context, x *index) error {
+	r.hits, r.all, r.more, r.told = nil, nil, 0, nil
+	if len(r.q.asked) == 0 {
 		return nil
 	}
 	masks, err := r.q.match(ctx, x)
@@ -129,8 +172,8 @@ func (r *recall) run(ctx context.Context, x *index) error {
 	}
 	hits := make([]*hit, 0, len(masks))
 	for id, mask := range masks {
-		if s := r.q.score(mask); s >= floor*0.9 {
-			hits = append(hits, &hit{id: id, mask: mask, score: s})
+		if c := r.q.cover(mask); c >= leastCover {
+			hits = append(hits, &hit{id: id, mask: mask, score: c})
 		}
 	}
 	slices.SortFunc(hits, func(a, b *hit) int {
@@ -152,7 +195,8 @@ func (r *recall) run(ctx context.Context, x *index) error {
 	}
 	kept = r.withoutEchoes(kept)
 	r.rank(kept)
-	r.pick(ctx, slices.DeleteFunc(kept, func(h *hit) bool { return h.score < floor }))
+	r.all = kept
+	r.choose(r.weigh(r.readTexts(ctx, kept)))
 	return nil
 }
 
@@ -190,9 +234,9 @@ func (r *recall) describe(ctx context.Context, x *index, hits []*hit) error {
 	return rows.Err()
 }
 
-// wanted leaves out the running session, with its notes, and what was shown.
+// wanted leaves out the running session, with its notes.
 func (r *recall) wanted(h *hit) bool {
-	if h.path == "" || slices.Contains(r.req.Exclude, h.itemID()) {
+	if h.path == "" {
 		return false
 	}
 	if r.req.Purpose == client.ForCompact || r.req.Session == "" {
@@ -221,59 +265,130 @@ func (h *hit) bytes() (n int64) {
 
 const (
 	halfLife   = 90 * 24 * time.Hour
+	oldFactor  = 0.85    // of something very old
+	sameFactor = 1.15    // of the same project
 	longDoc    = 8 << 10 // bytes; each doubling makes a match by chance likelier
 	longFactor = 0.95
-	oldFactor  = 0.85 // of something very old
-	sameFactor = 1.15 // of the same project
 )
 
+// times makes a factor part of the score.
+func (h *hit) times(name string, value float64) {
+	h.factors = append(h.factors, Factor{name, value})
+	h.score *= value
+}
+
+// rank weighs what the index tells of the hits.
 func (r *recall) rank(hits []*hit) {
 	root := projectRoot(r.req.Cwd)
 	now := r.w.now()
 	for _, h := range hits {
+		h.factors = append(h.factors, Factor{"covered", h.score})
 		age := max(0, now.Sub(time.UnixMilli(h.at)))
 		if h.at == 0 {
 			age = halfLife
 		}
-		h.score *= oldFactor + (1-oldFactor)*math.Exp2(-float64(age)/float64(halfLife))
+		h.times("age", oldFactor+(1-oldFactor)*math.Exp2(-float64(age)/float64(halfLife)))
 		if inProject(h.cwd, root) {
-			h.score *= sameFactor
+			h.times("project", sameFactor)
 		}
 		if n := h.bytes(); n > longDoc {
-			h.score *= math.Pow(longFactor, math.Log2(float64(n)/longDoc))
+			h.times("length", math.Pow(longFactor, math.Log2(float64(n)/longDoc)))
 		}
-		h.score = min(1, h.score)
 	}
+	sortHits(hits)
+}
+
+func sortHits(hits []*hit) {
 	slices.SortFunc(hits, func(a, b *hit) int {
 		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(b.at, a.at), cmp.Compare(b.id, a.id))
 	})
 }
 
-// pick reads the best hits and drops what says the same as another: of near
+// weigh weighs what the texts of hits tell and returns those that say enough of
+// what was asked for, the best first.
+func (r *recall) weigh(hits []*hit) []*hit {
+	r.supersede(hits)
+	r.leaveOutShown(hits)
+	sortHits(hits)
+	return slices.DeleteFunc(hits, func(h *hit) bool {
+		h.score = min(1, h.score)
+		switch {
+		case h.verdict != "":
+		case h.score < r.floor:
+			h.verdict = "says too little of what was asked for"
+		case r.q.weight(h.mask) < r.q.leastWeight(r.evidence, r.q.cover(h.mask)):
+			h.verdict = "has only common words of what was asked for"
+		}
+		return h.verdict != ""
+	})
+}
+
+// leaveOutShown leaves out what the session was shown, and what says the same. That
+// comes after supersede: if a correction was shown, what it corrects must not be.
+func (r *recall) leaveOutShown(hits []*hit) {
+	var shown []*hit
+	for _, h := range hits {
+		if h.shown {
+			h.verdict = "was shown in this session"
+			shown = append(shown, h)
+		}
+	}
+	for _, h := range hits {
+		if h.verdict == "" && slices.ContainsFunc(shown, func(o *hit) bool { return nearCopies(h.terms, o.terms) }) {
+			h.verdict = "says the same as what was shown in this session"
+		}
+	}
+}
+
+// choose takes the best hits and drops what says the same as another: of near
 // copies the newest stays, in the place of the best.
-func (r *recall) pick(ctx context.Context, hits []*hit) {
-	var bytes int64
+func (r *recall) choose(hits []*hit) {
 	limit := cmp.Or(r.req.Limit, defaultLimit)
-	for i, h := range hits[:min(len(hits), max(maxRead, limit))] {
-		if len(r.hits) >= limit || bytes > maxReadBytes || ctx.Err() != nil {
-			r.more = len(hits) - i
-			break
+	for _, h := range hits {
+		if h.score < r.tail*hits[0].score {
+			h.verdict = "far behind the best"
+			continue
 		}
-		bytes += h.bytes()
-		var ok bool
-		if h.doc, ok = r.w.readDoc(h); !ok {
-			continue // the file has changed since it was indexed
-		}
-		h.terms = termSet(h.doc.String())
 		if same := slices.IndexFunc(r.hits, func(o *hit) bool { return nearCopies(h.terms, o.terms) }); same >= 0 {
+			h.verdict = "says the same as another"
 			if o := r.hits[same]; h.at > o.at {
-				h.score = o.score
+				h.score, h.verdict, o.verdict = o.score, o.verdict, h.verdict
 				r.hits[same] = h
 			}
 			continue
 		}
+		if len(r.hits) == limit {
+			h.verdict = "others are better"
+			r.more++
+			continue
+		}
+		h.verdict = "chosen"
 		r.hits = append(r.hits, h)
 	}
+}
+
+// readTexts reads the texts of the best hits.
+func (r *recall) readTexts(ctx context.Context, hits []*hit) []*hit {
+	var bytes int64
+	var list []*hit
+	fresh := 0
+	for _, h := range hits {
+		if fresh >= max(maxRead, r.req.Limit) || len(list) >= 2*max(maxRead, r.req.Limit) || bytes > maxReadBytes || ctx.Err() != nil {
+			break
+		}
+		bytes += h.bytes()
+		var ok bool
+		if h.doc, ok = r.w.readDoc(h); ok {
+			h.terms = termSet(h.doc.String())
+			list = append(list, h)
+			if h.shown = slices.Contains(r.req.Exclude, h.itemID()); !h.shown {
+				fresh++
+			}
+		} else {
+			h.verdict = "its file has changed"
+		}
+	}
+	return list
 }
 
 func termSet(text string) map[string]struct{} {
@@ -328,7 +443,7 @@ func (r *recall) answer(res *client.RecallResult) {
 		}
 		res.Items = append(res.Items, client.Item{
 			ID: h.itemID(), Path: h.path, StartLine: h.doc.first, EndLine: h.doc.last, Snippet: text,
-			Score: math.Round(h.score*1000) / 1000, Date: date, Host: h.host, SessionID: cmp.Or(h.sess, h.key),
+			Score: math.Round(h.score*1000) / 1000, Date: date, Host: h.host, Project: projectName(h.cwd), SessionID: cmp.Or(h.sess, h.key),
 		})
 	}
 	res.Omitted += r.more

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -74,7 +75,7 @@ func TestRecallRelevance(t *testing.T) {
 		{"continue", -1},
 		{strings.Repeat("The quick brown fox jumps over the lazy dog near the river bank. ", 30) + "build", -1},
 	} {
-		items := mustRecall(t, w, test.query)
+		items := mustPrompt(t, w, test.query)
 		switch {
 		case test.want < 0 && len(items) > 0:
 			t.Errorf("%.60q: want nothing, got %.2f %q", test.query, items[0].Score, items[0].Snippet)
@@ -137,6 +138,35 @@ func TestRecallRanks(t *testing.T) {
 		order(t, w, client.RecallRequest{Query: "pangolin habits", Cwd: filepath.Join(repo, "sub/deep")}, "here", "elsewhere")
 		order(t, w, client.RecallRequest{Query: "pangolin habits", Cwd: "/nowhere"}, "elsewhere", "here")
 	})
+	t.Run("a correction stands for what it corrects", func(t *testing.T) {
+		w := openAt(t, t.TempDir(), noon)
+		add(t, w, "old", "/src/zoo", "The pangolin is fed by Ada at nine.", noon.Add(-48*time.Hour))
+		add(t, w, "elsewhere", "/src/farm", "The pangolin is fed by Cleo at ten.", noon.Add(-47*time.Hour))
+		add(t, w, "new", "/src/zoo", "The pangolin is fed by Bob at noon, no longer by Ada.", noon.Add(-24*time.Hour))
+		order(t, w, client.RecallRequest{Query: "who feeds the pangolin", Cwd: "/src/zoo", Purpose: client.ForPrompt}, "new", "elsewhere")
+		shown, err := w.Recall(ctx, client.RecallRequest{Query: "who feeds the pangolin", Cwd: "/src/zoo", Limit: 1, Purpose: client.ForPrompt})
+		if err != nil || len(shown.Items) != 1 || shown.Items[0].Project != "zoo" {
+			t.Fatalf("%+v, %v", shown, err)
+		}
+		// Nor does it come when the correction was shown before.
+		order(t, w, client.RecallRequest{Query: "who feeds the pangolin", Cwd: "/src/zoo", Exclude: []string{shown.Items[0].ID}, Purpose: client.ForPrompt}, "elsewhere")
+	})
+	t.Run("the same question answered again", func(t *testing.T) {
+		w := openAt(t, t.TempDir(), noon)
+		for i, answer := range []string{"At nine, by Ada.", "At noon, by Bob."} {
+			mustAppend(t, w, testSession(fmt.Sprint(i)), client.Event{ID: "1:user", Role: client.User, Content: "When is the pangolin fed?", CreatedAt: noon.Add(time.Duration(i) * time.Hour)},
+				client.Event{ID: "1:assistant", Role: client.Assistant, Content: answer, CreatedAt: noon.Add(time.Duration(i) * time.Hour)})
+		}
+		order(t, w, client.RecallRequest{Query: "feeding time of the pangolin"}, "1")
+	})
+	t.Run("nothing twice in other words", func(t *testing.T) {
+		w := openAt(t, t.TempDir(), noon)
+		text := "The pangolin of the zoo is fed with ants and termites by Ada every morning at nine, then weighed, washed and carried to its burrow behind the aviary"
+		add(t, w, "a", "/a", text, noon.Add(-3*time.Hour))
+		shown := mustRecall(t, w, "pangolin")
+		add(t, w, "b", "/b", text, noon.Add(-2*time.Hour))
+		order(t, w, client.RecallRequest{Query: "pangolin", Exclude: []string{shown[0].ID}})
+	})
 	t.Run("near copies are one", func(t *testing.T) {
 		w := openAt(t, t.TempDir(), noon)
 		text := "The gateway listens on port 2334 and serves the web page, the jobs and the tools of the workspace on one address"
@@ -190,6 +220,74 @@ func TestRecallRanks(t *testing.T) {
 	})
 }
 
+func TestRecallSpellings(t *testing.T) {
+	w := said(t, "Does the pangolin need a terrarium? | No, and the webhook tells when it is asleep.", "What of the progress bar? | It is hidden.", "Where is the on-call list? | In the handbook.")
+	for query, want := range map[string]string{
+		"pangolni terrarium": "s0", "terarium": "s0", "web hooks": "s0", "progressbar": "s1", "oncall": "s2", "on call": "s2", "stand-up": "", "penguin": "", "pang": "",
+	} {
+		items := mustPrompt(t, w, query)
+		got := ""
+		if len(items) > 0 {
+			got = items[0].SessionID
+		}
+		if got != want {
+			t.Errorf("%q: got %q, want %q", query, got, want)
+		}
+	}
+}
+
+func TestRecallFollowsUp(t *testing.T) {
+	w := said(t, "Why is the pangolin in its burrow at noon? | It hunts ants at night.")
+	running := testSession("running")
+	mustAppend(t, w, running, testTurn(0, "The pangolin lies in its burrow at noon.", "It breathes.")...)
+	for prompt, want := range map[string]int{"why?": 1, "and is that normal?": 1, "make it so": 0, "why does the linker complain about duplicate symbols?": 0} {
+		res, err := w.Recall(context.Background(), client.RecallRequest{Query: prompt, Purpose: client.ForPrompt, Host: running.Host, ScopeID: running.Scope, Session: running.ID})
+		if err != nil || len(res.Items) != want {
+			t.Errorf("%q: %+v, %v", prompt, res.Items, err)
+		}
+		res, err = w.Recall(context.Background(), client.RecallRequest{Query: prompt, Purpose: client.ForPrompt})
+		if err != nil || len(res.Items) != 0 {
+			t.Errorf("%q without a conversation: %+v, %v", prompt, res.Items, err)
+		}
+	}
+}
+
+func TestExplain(t *testing.T) {
+	w := said(t, "Who feeds the pangolin at the gate? | Ada does.", "The gate of the pangolin squeaks. | It needs oil.")
+	res, why, err := w.Explain(context.Background(), client.RecallRequest{Query: "pangolni gate", Purpose: client.ForPrompt, Limit: 1})
+	if err != nil || len(res.Items) != 1 || len(why.Candidates) != 2 {
+		t.Fatalf("%+v %+v %v", res, why, err)
+	}
+	if t0 := why.Terms[0]; t0.Docs != 2 || !slices.ContainsFunc(why.Terms, func(t ExplainedTerm) bool { return t.Text == "pangolin" && t.For == "pangolni" }) {
+		t.Errorf("terms: %+v", why.Terms)
+	}
+	if a, b := why.Candidates[0].Verdict, why.Candidates[1].Verdict; a != "chosen" || b != "others are better" || why.Candidates[0].ID != res.Items[0].ID {
+		t.Errorf("%q, %q", a, b)
+	}
+}
+
+func TestEdits(t *testing.T) {
+	list := edits("stage")
+	for _, w := range []string{"tage", "stag", "stagey", "estage", "stale", "satge", "stgae"} {
+		if !slices.Contains(list, w) {
+			t.Errorf("%q is one edit away", w)
+		}
+	}
+	for _, w := range []string{"stage", "stags2", "sgate"} {
+		if slices.Contains(list, w) {
+			t.Errorf("%q is none or two edits away", w)
+		}
+	}
+}
+
+func TestEverydayWordsAreStems(t *testing.T) {
+	for _, w := range []string{"really", "today", "something", "rename", "summarize", "because"} {
+		if priorOfWord(stem(w)) >= 1 {
+			t.Errorf("%q is not known as %q", w, stem(w))
+		}
+	}
+}
+
 func TestRecallWithoutTime(t *testing.T) {
 	t.Parallel()
 	w := said(t, "The mascot is a pangolin. | Noted.")
@@ -219,7 +317,8 @@ func TestItemIDsOutliveTheIndex(t *testing.T) {
 
 func TestSnippet(t *testing.T) {
 	q := newQuery("pangolin")
-	for i := range q.terms {
+	for i := range q.asked {
+		q.terms = append(q.terms, q.asked[i])
 		q.terms[i].weight = 1
 	}
 	filler := "It rained all day in the north. "
@@ -236,8 +335,12 @@ func TestSnippet(t *testing.T) {
 		{"a long sentence", "Who?", strings.Repeat("and so on ", 30) + "until a pangolin appeared " + strings.Repeat("and went away ", 30), 90,
 			"user: Who?\nassistant: …so on until a pangolin appeared and went away and went away and…", true},
 		{"no word is cut", "Who?", strings.Repeat("x", 500), 90, "user: Who?", true},
-		{"han", "谁？", strings.Repeat("今天下雨了。", 20) + "后来来了一只 pangolin 动物。" + strings.Repeat("今天下雨了。", 20), 60, "user: 谁？\nassistant: …今天下雨了。后来来了一只 pangolin 动物。今天下雨了。今天下雨了。…", true},
+		{"han", "谁？", strings.Repeat("今天下雨了。", 20) + "后来来了一只 pangolin 动物。" + strings.Repeat("今天下雨了。", 20), 62, "user: 谁？\nassistant: …今天下雨了。后来来了一只 pangolin 动物。今天下雨了。今天下雨了。…", true},
 		{"nothing fits", "Who?", "A pangolin.", 3, "", true},
+		{"a block of code is a sentence", "Who?", strings.Repeat(filler, 5) + "\n```go\nadopt(pangolin)\n```\n" + strings.Repeat(filler, 5), 60,
+			"user: Who?\nassistant: …\n```go\nadopt(pangolin)\n```\n…", true},
+		{"a long block keeps its fences", "Who?", "```go\n" + strings.Repeat("feed(lion)\n", 20) + "adopt(pangolin)\n" + strings.Repeat("feed(lion)\n", 20) + "```", 80,
+			"user: Who?\nassistant: ```go\n…\nadopt(pangolin)\nfeed(lion)\nfeed(lion)\n…\n```", true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got, cut := snippet(docText{parts: []docPart{{"user", test.user}, {"assistant", test.assistant}}}, q, test.n)

@@ -10,12 +10,13 @@ import (
 type termKind uint8
 
 const (
-	word   termKind = iota // a plain word or number, stemmed
-	whole                  // an identifier, path, flag, version or error code as one piece
-	part                   // a piece of a whole
-	han                    // two characters of Chinese or Japanese, or one that stands alone
-	kana                   // two characters of which neither is Han
-	hangul                 // two characters of a Korean word, or the whole word
+	word       termKind = iota // a plain word or number, stemmed
+	whole                      // an identifier, path, flag, version or error code as one piece
+	part                       // a piece of a whole
+	han                        // two characters of Chinese or Japanese, or one that stands alone
+	kana                       // two characters of which neither is Han
+	hangul                     // the first two syllables of a Korean word, mostly its stem
+	hangulPart                 // two later ones, mostly an ending, or the whole word
 )
 
 const (
@@ -27,8 +28,14 @@ const (
 // order and with repetitions. Terms are lower case, width-folded, free of
 // spaces, and the same for a document and a query. Stop words are left out.
 func eachTerm(text string, yield func(term string, kind termKind)) {
-	text = cutBytes(text, maxIndexed)
 	s := segmenter{yield: yield}
+	s.segment(text)
+}
+
+// segment also calls s.spelled, if that is set, for every word of letters as it
+// was spelt but for its case, stop words too.
+func (s *segmenter) segment(text string) {
+	text = cutBytes(text, maxIndexed)
 	for i := 0; i < len(text); {
 		var r rune
 		size := 1
@@ -146,12 +153,13 @@ func fold(r rune) rune {
 }
 
 type segmenter struct {
-	yield  func(string, termKind)
-	word   []byte
-	mixed  bool // the word has more than small ASCII letters
-	run    []rune
-	hangul bool
-	parts  []string
+	yield   func(string, termKind)
+	spelled func(string)
+	word    []byte
+	mixed   bool // the word has more than small ASCII letters
+	run     []rune
+	hangul  bool
+	parts   []string
 }
 
 func (s *segmenter) emit(term string, kind termKind) {
@@ -175,16 +183,19 @@ func (s *segmenter) flushCJK() {
 		return
 	}
 	for i := range len(run) - 1 {
-		if !s.hangul {
+		switch {
+		case s.hangul && i > 0:
+			kind = hangulPart
+		case s.hangul:
+		case isKana(run[i]) && isKana(run[i+1]):
+			kind = kana
+		default:
 			kind = han
-			if isKana(run[i]) && isKana(run[i+1]) {
-				kind = kana
-			}
 		}
 		s.emit(string(run[i:i+2]), kind)
 	}
 	if s.hangul && len(run) > 2 {
-		s.emit(string(run), hangul)
+		s.emit(string(run), hangulPart)
 	}
 }
 
@@ -199,6 +210,7 @@ func (s *segmenter) flushWord() {
 	raw, mixed := string(s.word), s.mixed
 	s.word, s.mixed = s.word[:0], false
 	if !mixed {
+		s.spell(raw)
 		if !isStopWord(raw) {
 			s.emit(stem(raw), word)
 		}
@@ -236,6 +248,7 @@ func (s *segmenter) identifier(text string) {
 	}
 	if len(s.parts) == 1 {
 		w := strings.ToLower(s.parts[0])
+		s.spell(w)
 		switch {
 		case isStopWord(w):
 		case hasDigitAndLetter(w):
@@ -246,11 +259,19 @@ func (s *segmenter) identifier(text string) {
 		return
 	}
 	for _, p := range s.parts {
-		if p = strings.ToLower(p); len(p) > 1 && !isStopWord(p) {
+		p = strings.ToLower(p)
+		s.spell(p)
+		if len(p) > 1 && !isStopWord(p) {
 			s.emit(stem(p), part)
 		}
 	}
-	s.emit(strings.ToLower(strings.Join(s.parts, "")), whole)
+	s.emit(stem(strings.ToLower(strings.Join(s.parts, ""))), whole)
+}
+
+func (s *segmenter) spell(w string) {
+	if s.spelled != nil && isLower(w) {
+		s.spelled(w)
+	}
 }
 
 func hasDigitAndLetter(s string) bool {
@@ -294,9 +315,13 @@ func appendCamel(dst []string, s string) []string {
 	return dst
 }
 
-// stem takes off the commonest English endings so that releases, released and
-// releasing meet release. It need not give words, only the same string.
+// stem takes off the endings of English so that releases, released, releasing and
+// releaser meet release, and migration meets migrate. It need not give words, only
+// the same string.
 func stem(w string) string {
+	if base := irregular(w); base != "" {
+		return base
+	}
 	if len(w) < 4 || !isLower(w) {
 		return w
 	}
@@ -308,20 +333,108 @@ func stem(w string) string {
 	case strings.HasSuffix(w, "s") && !hasAnySuffix(w, "ss", "us", "is"):
 		w = w[:len(w)-1]
 	}
+	if base, ok := strings.CutSuffix(w, "ied"); ok && len(base) > 2 {
+		w = base + "y"
+	}
 	for _, end := range []string{"ing", "ed"} {
 		base, ok := strings.CutSuffix(w, end)
 		if !ok || len(base) < 3 || !strings.ContainsAny(base, "aeiouy") || strings.HasSuffix(w, "eed") {
 			continue
 		}
-		if n := len(base); base[n-1] == base[n-2] && !strings.ContainsRune("lsz", rune(base[n-1])) {
-			base = base[:n-1]
-		}
-		w = base
+		w = undouble(base)
+	}
+	switch {
+	case hasAnySuffix(w, "sion", "tion") && len(w) > 6:
+		w = w[:len(w)-3]
+	case strings.HasSuffix(w, "ment") && len(w) > 8:
+		w = w[:len(w)-4]
 	}
 	if len(w) > 3 {
 		w = strings.TrimSuffix(w, "e")
 	}
+	if strings.HasSuffix(w, "at") && len(w) > 6 {
+		w = w[:len(w)-2]
+	}
 	return w
+}
+
+// undouble makes run of runn.
+func undouble(w string) string {
+	if n := len(w); n > 2 && w[n-1] == w[n-2] && !strings.ContainsRune("lsz", rune(w[n-1])) {
+		return w[:n-1]
+	}
+	return w
+}
+
+// irregular gives the stem of forms that no rule makes.
+func irregular(w string) string {
+	switch w {
+	case "built", "builds":
+		return "build"
+	case "sent", "sends":
+		return "send"
+	case "kept", "keeps":
+		return "keep"
+	case "wrote", "written":
+		return "writ"
+	case "froze", "frozen":
+		return "freez"
+	case "broke", "broken":
+		return "break"
+	case "chose", "chosen":
+		return "choos"
+	case "took", "taken":
+		return "tak"
+	case "made":
+		return "mak"
+	case "found":
+		return "find"
+	case "lost":
+		return "los"
+	case "left":
+		return "leav"
+	case "held":
+		return "hold"
+	case "told":
+		return "tell"
+	case "gave", "given":
+		return "giv"
+	case "came":
+		return "com"
+	case "went", "gone", "goes":
+		return "go"
+	case "began", "begun", "beginning":
+		return "begin"
+	case "bought":
+		return "buy"
+	case "caught":
+		return "catch"
+	case "meant":
+		return "mean"
+	case "spent":
+		return "spend"
+	case "shown":
+		return "show"
+	case "drew", "drawn":
+		return "draw"
+	case "grew", "grown":
+		return "grow"
+	case "knew", "known":
+		return "know"
+	case "threw", "thrown":
+		return "throw"
+	case "hidden":
+		return "hid"
+	case "stolen", "stole":
+		return "steal"
+	case "fed":
+		return "feed"
+	case "indices":
+		return "index"
+	case "children":
+		return "child"
+	}
+	return ""
 }
 
 func isLower(s string) bool {
@@ -365,7 +478,7 @@ func isStopWord(w string) bool {
 // whatever their number in a small workspace suggests. They are stems.
 func isWeakWord(w string) bool {
 	switch w {
-	case "project", "fil", "cod", "test", "work", "us", "used", "using", "mak", "need", "want", "get", "got", "set", "new", "add", "run", "fix", "chang", "updat", "creat",
+	case "project", "fil", "cod", "test", "work", "us", "use", "used", "using", "mak", "need", "want", "get", "got", "set", "new", "add", "run", "fix", "chang", "updat", "creat",
 		"tell", "know", "remember", "think", "look", "see", "show", "find", "check", "giv", "tak", "help", "try", "start", "stop", "go", "going", "com", "put", "keep",
 		"thing", "way", "time", "day", "today", "one", "two", "first", "last", "next", "good", "right", "wrong", "said", "say", "mean", "question", "answer",
 		"function", "method", "class", "line", "error", "issu", "problem", "implement", "writ", "read", "user", "assistant", "note", "noted", "yesterday", "tomorrow", "already", "called", "call":

@@ -30,7 +30,7 @@ func TestSegment(t *testing.T) {
 		{"レビューは木曜日", "レビ ビュ ュー ーは は木 木曜 曜日"},
 		{"심사는 목요일 집", "심사 사는 심사는 목요 요일 목요일 집"},
 		{"getHTTPServer", "get http server gethttpserver"},
-		{"GetUserName get_user_name get-user-name", "get user nam getusername get user nam getusername get user nam getusername"},
+		{"GetUserName get_user_name get-user-name", "get user nam getusernam get user nam getusernam get user nam getusernam"},
 		{"--dry-run", "dry run dryrun"},
 		{"error[E0382]: x", "error e0382 x"},
 		{"ERR_CONN_RESET", "err conn reset errconnreset"},
@@ -109,13 +109,15 @@ func FuzzSegment(f *testing.F) {
 func FuzzSnippet(f *testing.F) {
 	f.Add("The pangolin met. It was 项目评审安排在周四。 e\u0301 👨‍👩‍👧 end", "pangolin 评审", 20)
 	f.Add(strings.Repeat("x", 300), "x", 10)
+	f.Add("Do this. ```go\nx := 1\n```\nAnd that.\n```\npangolin()\nmore()\n```\nDone.", "pangolin", 50)
 	f.Fuzz(func(t *testing.T, text, query string, n int) {
 		if n < 0 || n > 5000 {
 			return
 		}
 		d := docText{parts: []docPart{{"user", harmless.Text(strings.ToValidUTF8(text, ""))}, {"assistant", harmless.Text(strings.ToValidUTF8(text, ""))}}}
 		q := newQuery(query)
-		for i := range q.terms {
+		for i := range q.asked {
+			q.terms = append(q.terms, q.asked[i])
 			q.terms[i].weight = 1
 		}
 		got, cut := snippet(d, q, n)
@@ -128,7 +130,20 @@ func FuzzSnippet(f *testing.F) {
 		if whole, _ := snippet(d, q, 1<<30); !cut && n > 0 && got != whole {
 			t.Errorf("cut and not said so: %q", got)
 		}
+		if fences(text)%2 == 0 && fences(got)%2 != 0 {
+			t.Errorf("a fence is missing: %q", got)
+		}
 	})
+}
+
+// fences counts the lines that begin or end a block of code.
+func fences(text string) (n int) {
+	for line := range strings.SplitSeq(harmless.Text(text), "\n") {
+		if isCode(strings.TrimPrefix(strings.TrimPrefix(line, "user: "), "assistant: ")) {
+			n++
+		}
+	}
+	return n
 }
 
 func FuzzRow(f *testing.F) {

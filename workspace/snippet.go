@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	maxSnippet = 1200 // characters of one item
-	minSnippet = 200  // less says too little
+	maxSnippet = 800 // characters of one item: the session pays for them with each turn
+	minSnippet = 200 // less says too little
 )
 
 // docText is the text of a doc, read from its file.
@@ -119,31 +119,19 @@ func snippet(d docText, q *query, n int) (text string, cut bool) {
 func countChars(s string) int { return utf8.RuneCountInString(s) }
 
 // excerpt returns at most n characters around the sentence that has most of the
-// query, cut between sentences if possible and never inside a word.
+// query, cut between sentences if possible and never inside a word; of a block of
+// code, whole lines between its fences.
 func excerpt(text string, weights map[string]float64, n int) (string, bool) {
 	text = strings.TrimSpace(text)
 	if countChars(text) <= n {
 		return text, false
 	}
-	if n < 2 {
+	if n < 4 {
 		return "", true
 	}
-	n -= 2 // for an ellipsis on both sides
-	sentences := splitSentences(text)
-	best, bestWeight := 0, -1.0
-	for i, s := range sentences {
-		var sum float64
-		seen := map[string]bool{}
-		eachTerm(s, func(term string, _ termKind) {
-			if w := weights[term]; w > 0 && !seen[term] {
-				seen[term] = true
-				sum += w
-			}
-		})
-		if sum > bestWeight {
-			best, bestWeight = i, sum
-		}
-	}
+	n -= 4 // for an ellipsis on both sides, and a newline where it is beside a fence
+	sentences := splitUnits(text)
+	best := heaviest(sentences, weights)
 	from, to := best, best
 	left := n - countChars(sentences[best])
 	for grown := left >= 0; grown; {
@@ -162,20 +150,117 @@ func excerpt(text string, weights map[string]float64, n int) (string, bool) {
 	out := strings.Join(sentences[from:to+1], "")
 	before, after := from > 0, to+1 < len(sentences)
 	if countChars(strings.TrimSpace(out)) > n {
-		var late, early bool
-		out, late, early = cutAround(strings.TrimSpace(out), weights, n)
-		before, after = before || late, after || early
+		if isCode(sentences[best]) {
+			out = cutCode(sentences[best], weights, n)
+		} else {
+			var late, early bool
+			out, late, early = cutAround(strings.TrimSpace(out), weights, n)
+			before, after = before || late, after || early
+		}
 	}
 	if out = strings.TrimSpace(out); out == "" {
 		return "", true
 	}
-	if before {
+	if before && isCode(out) {
+		out = "…\n" + out
+	} else if before {
 		out = "…" + out
+	}
+	if after && strings.HasSuffix(out, fence) {
+		out += "\n"
 	}
 	if after {
 		out += "…"
 	}
 	return out, true
+}
+
+// heaviest returns the index of the piece that has most of the query.
+func heaviest(pieces []string, weights map[string]float64) int {
+	best, bestWeight := 0, -1.0
+	for i, s := range pieces {
+		var sum float64
+		seen := map[string]bool{}
+		eachTerm(s, func(term string, _ termKind) {
+			if w := weights[term]; w > 0 && !seen[term] {
+				seen[term] = true
+				sum += w
+			}
+		})
+		if sum > bestWeight {
+			best, bestWeight = i, sum
+		}
+	}
+	return best
+}
+
+const fence = "```"
+
+func isCode(unit string) bool { return strings.HasPrefix(strings.TrimLeft(unit, " "), fence) }
+
+// splitUnits cuts a text into blocks of code, with their fences, and the sentences
+// between them; joined, the pieces are the text. A block that is not closed goes to
+// the end.
+func splitUnits(text string) []string {
+	var units []string
+	prose := func(s string) {
+		if s != "" {
+			units = append(units, splitSentences(s)...)
+		}
+	}
+	start, block := 0, -1
+	for off := 0; off < len(text); {
+		next := len(text)
+		if i := strings.IndexByte(text[off:], '\n'); i >= 0 {
+			next = off + i + 1
+		}
+		switch {
+		case !isCode(text[off:next]):
+		case block < 0:
+			prose(text[start:off])
+			block = off
+		default:
+			units = append(units, text[block:next])
+			start, block = next, -1
+		}
+		off = next
+	}
+	if block >= 0 {
+		return append(units, strings.TrimRight(text[block:], "\n")+"\n"+fence)
+	}
+	prose(text[start:])
+	return units
+}
+
+// cutCode returns the fences of a block of code and as many of its lines around
+// the one that has most of the query as make at most n characters; "" if that is
+// none.
+func cutCode(block string, weights map[string]float64, n int) string {
+	lines := strings.Split(strings.TrimSpace(block), "\n")
+	if len(lines) < 3 {
+		return ""
+	}
+	first, last := lines[0], lines[len(lines)-1]
+	lines = lines[1 : len(lines)-1]
+	left := n - countChars(first) - countChars(last) - len("\n\n") - 2*countChars("…\n")
+	from := heaviest(lines, weights)
+	to := from
+	for to < len(lines) && countChars(lines[to])+1 <= left {
+		left -= countChars(lines[to]) + 1
+		to++
+	}
+	if to == from {
+		return ""
+	}
+	out := []string{first}
+	if from > 0 {
+		out = append(out, "…")
+	}
+	out = append(out, lines[from:to]...)
+	if to < len(lines) {
+		out = append(out, "…")
+	}
+	return strings.Join(append(out, last), "\n")
 }
 
 // splitSentences cuts after sentence ends and newlines; joined, the pieces are

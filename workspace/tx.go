@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
+	"maps"
+	"slices"
 
 	"github.com/agentscope-ai/reme-hook/client"
 )
@@ -15,6 +17,7 @@ type tx struct {
 	conn  *sql.Conn
 	stmts map[string]*sql.Stmt
 	later []postponed
+	words map[string]struct{} // as they are spelt
 }
 
 // postponed is a change of the full-text index. They come last in a transaction:
@@ -34,7 +37,7 @@ func (x *index) write(ctx context.Context, fn func(*tx) error) error {
 		return err
 	}
 	defer c.Close()
-	t := &tx{ctx: ctx, conn: c, stmts: map[string]*sql.Stmt{}}
+	t := &tx{ctx: ctx, conn: c, stmts: map[string]*sql.Stmt{}, words: map[string]struct{}{}}
 	if _, err := c.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
 		return err
 	}
@@ -89,7 +92,14 @@ func (t *tx) doLater() error {
 			return err
 		}
 	}
-	return nil
+	if len(t.words) == 0 {
+		return nil
+	}
+	list, err := json.Marshal(slices.Sorted(maps.Keys(t.words)))
+	if err != nil {
+		return err
+	}
+	return t.exec("INSERT OR IGNORE INTO words SELECT value FROM json_each(?)", string(list))
 }
 
 // get reads one row and reports whether there is one.

@@ -65,6 +65,16 @@ func mustRecall(t *testing.T, w *Workspace, query string) []client.Item {
 	return res.Items
 }
 
+// mustPrompt recalls as the hook of a prompt does.
+func mustPrompt(t *testing.T, w *Workspace, prompt string) []client.Item {
+	t.Helper()
+	res, err := w.Recall(context.Background(), client.RecallRequest{Query: prompt, Purpose: client.ForPrompt})
+	if err != nil {
+		t.Fatalf("recall: %v", err)
+	}
+	return res.Items
+}
+
 func mustStats(t *testing.T, w *Workspace) Stats {
 	t.Helper()
 	s, err := w.Stats(context.Background())

@@ -1,0 +1,75 @@
+package workspace
+
+import (
+	"slices"
+	"strings"
+)
+
+const (
+	commonSubject = 0.6  // share of what an older memory has of the query that a correction has too
+	commonWords   = 0.25 // share of an older memory's terms that a correction has too
+	sameQuestion  = 0.8
+)
+
+// supersede finds the memories that a newer one of the same project corrects: it
+// says that something has changed, and speaks of the same thing; or it answers the
+// same question again. The newer takes the place of the older.
+func (r *recall) supersede(hits []*hit) {
+	newest := slices.SortedFunc(slices.Values(hits), func(a, b *hit) int { return int(max(-1, min(1, b.at-a.at))) })
+	for i, old := range newest {
+		for _, h := range newest[:i] {
+			if h.verdict == "" && h.at > old.at && h.cwd == old.cwd && r.corrects(h, old) {
+				old.verdict = "corrected by a newer one"
+				h.score = max(h.score, old.score)
+				break
+			}
+		}
+	}
+}
+
+func (r *recall) corrects(h, old *hit) bool {
+	if share(old.terms, h.terms) < commonWords || r.q.weight(old.mask&h.mask) < commonSubject*r.q.weight(old.mask) {
+		return false
+	}
+	if tellsChange(h.doc) {
+		return true
+	}
+	asked, before := termSet(h.doc.asked()), termSet(old.doc.asked())
+	return min(share(asked, before), share(before, asked)) >= sameQuestion
+}
+
+// share is how much of a is in b.
+func share(a, b map[string]struct{}) float64 {
+	common := 0
+	for t := range a {
+		if _, ok := b[t]; ok {
+			common++
+		}
+	}
+	return float64(common) / float64(max(1, len(a)))
+}
+
+// asked is what the user said, "" in a note.
+func (d docText) asked() string {
+	for _, p := range d.parts {
+		if p.role != "" {
+			return p.text
+		}
+	}
+	return ""
+}
+
+// changes are what people say when something is not any more as it was.
+var changes = []string{
+	" no longer ", " not any more", " anymore", " any more", " instead of ", " instead", " replaced", " changed to ", " has changed", " have changed", " moved to ", " has moved", " have moved", " was moved",
+	" switched to ", " switched off", " from now on", " from today", " as of ", " since this week", " correction", " corrected", " used to be ", " until now", " renamed", " raised", " lowered",
+	" new rule", " is gone", " are gone", " drop ", " dropped", " now ", " now.", " now,", ", not ",
+	"改为", "改成", "改由", "改用", "换成", "换了", "不再", "更正", "现在是", "从今天起", "月起", "调整", "取消了", "原来是", "更新为",
+	"変更", "変わり", "になりました", "今後は", "今は", "ではなく", "廃止", "替わり", "入れ替え", "切り替え",
+	"변경", "바뀌", "바꿨", "이제", "더 이상", "대신", "앞으로는", "아니라",
+}
+
+func tellsChange(d docText) bool {
+	text := " " + strings.ToLower(strings.ReplaceAll(d.String(), "\n", " ")) + " "
+	return slices.ContainsFunc(changes, func(c string) bool { return strings.Contains(text, c) })
+}
