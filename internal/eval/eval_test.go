@@ -30,12 +30,12 @@ func TestRecallHoldsTheLine(t *testing.T) {
 		name             string
 		recall1, recall5 float64
 	}{
-		{allButTypos, 0.94, 0.955},
-		{"typo", 0.9, 0.94},
-		{"corrected", 0.85, 0.9},
-		{"project", 0.9, 1},
+		{allButTypos, 0.935, 0.95},
+		{"typo", 0.94, 0.97},
+		{"corrected", 0.75, 0.8},
+		{"project", 0.85, 1},
 		{"identifier", 0.98, 1},
-		{"followup", 0.8, 0.8},
+		{"followup", 0.75, 0.75},
 	} {
 		if got := find(list, limit.name); got.recall1() < limit.recall1 || got.recall5() < limit.recall5 {
 			t.Errorf("%s: recall@1 %.3f, want %.3f; recall@5 %.3f, want %.3f", limit.name, got.recall1(), limit.recall1, got.recall5(), limit.recall5)
