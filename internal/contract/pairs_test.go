@@ -23,25 +23,28 @@ var facts = map[string][2]string{
 // was said is captured exactly once.
 func TestPairs(t *testing.T) {
 	w := newWorld(t)
-	o := w.withGateway()
-	all := []Host{w.codex, w.claude, w.with("kimi"), w.with("dsh"), w.with("hermes"), o}
-	w.must("setup", "--yes")
-	noteBudgets(w)
-	w.startGateway(o)
-	w.pairs(all)
+	w.pairs(w.everyHost())
 }
 
 // TestPairsServed is the same with a memory that another process keeps at a URL.
 func TestPairsServed(t *testing.T) {
 	w := newWorld(t)
 	w.serve()
-	all := []Host{w.codex, w.claude, w.with("kimi")}
-	w.must("install", "codex", "claude-code", "kimi", "--trust")
-	w.must("status") // it has been met
-	w.pairs(all)
+	w.pairs(w.everyHost())
 	if _, err := os.Stat(filepath.Join(w.home, ".reme", "workspace")); !os.IsNotExist(err) {
 		t.Errorf("there is a workspace beside the service: %v", err)
 	}
+}
+
+// everyHost puts all hosts on the machine and wires them by one command.
+func (w *world) everyHost() []Host {
+	w.Helper()
+	o := w.withGateway()
+	all := []Host{w.codex, w.claude, w.with("kimi"), w.with("dsh"), w.with("hermes"), o}
+	w.must("setup", "--yes")
+	noteBudgets(w)
+	w.startGateway(o)
+	return all
 }
 
 func (w *world) pairs(all []Host) {

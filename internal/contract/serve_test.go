@@ -33,3 +33,19 @@ func TestServedMCP(t *testing.T) {
 		t.Errorf("tool results %q", got)
 	}
 }
+
+// So does the model of Kimi, by the entry that its documentation gives.
+func TestKimiServedMCP(t *testing.T) {
+	w := newWorld(t)
+	k := w.with("kimi")
+	w.put(".kimi-code/mcp.json", `{"mcpServers":{"reme":{"url":"`+w.server(hostEnv(w.home, w.path(), "")...)+`/mcp"}}}`, 0o600)
+	r := w.run(k, Turn{Prompt: "Keep it."},
+		Step{Tool: "mcp__reme__remember", Args: map[string]any{"content": billing, "title": "Billing"}},
+		Step{Tool: "mcp__reme__search", Args: map[string]any{"query": "billing"}}, Step{Text: "Done."})
+	if r.Code != 0 || r.Reply != "Done." {
+		t.Fatalf("exit status %d, reply %q\n%s", r.Code, r.Reply, r.Stderr)
+	}
+	if got := w.results(k, 2); !strings.Contains(got[0], "Remembered in reme://"+w.remembered()) || !strings.Contains(got[1], billing) {
+		t.Errorf("tool results %q", got)
+	}
+}
