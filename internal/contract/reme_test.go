@@ -5,7 +5,6 @@ package contract
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -275,19 +274,27 @@ func TestReMeFaults(t *testing.T) {
 	s := newService(t, "", "") // without a key
 	var mu sync.Mutex
 	var table []string
-	note := func(fault, during, after string, dialog, notes, writes int) {
+	note := func(row ...any) {
 		mu.Lock()
 		defer mu.Unlock()
-		table = append(table, fmt.Sprintf("%-16s %-46.46s %-12s %6d %5d %6d", fault, during, after, dialog, notes, writes))
+		table = append(table, fmt.Sprintf("| %s | %s | %s | %s | %s | %d | %d | %d |\n", row...))
 	}
 	begin := func(w *world, fault string) {
 		w.use(s.URL)
 		w.hooked("codex", fault, "t1", "Remember that the fault="+fault+" of today is called Quillfeather.", "Noted.")
 		w.hooked("codex", fault, "t2", "And that Marmalade comes after it.", "Noted too.")
 	}
-	during := func(w *world) string {
-		if r := w.hook("upstream", "replay"); strings.Contains(r.Stderr, "no ReMe") {
+	// during tells what becomes of forwarding, and looks whether the agents notice.
+	during := func(w *world, fault string) string {
+		r := w.hook("upstream", "replay")
+		if strings.Contains(r.Stderr, "no ReMe") {
 			w.Errorf("%s", r.Stderr)
+		}
+		if got := w.asked("claude-code", "while "+fault, "p1", "What is the fault="+fault+" of today called?"); !strings.Contains(got, "Quillfeather") {
+			w.Errorf("%s: a prompt gets %q", fault, got)
+		}
+		if rows := w.rows(w.codex); len(rows) != 4 {
+			w.Errorf("%s: stored: %+v", fault, rows)
 		}
 		f := w.forwarding()
 		for class, n := range f.Waiting {
@@ -325,11 +332,12 @@ func TestReMeFaults(t *testing.T) {
 		if extractor.Writes(id) > 1 {
 			w.Errorf("%s: extracted %d times", fault, extractor.Writes(id))
 		}
-		note(fault, was, after, len(dialog), len(made), extractor.Writes(id))
+		class, _, _ := strings.Cut(was, ":")
+		note(remeFaults[fault], "memory", "all, once", class, after, len(dialog), len(made), extractor.Writes(id))
 	}
 
 	begin(first, "nokey")
-	was := during(first)
+	was := during(first, "nokey")
 	if r := first.hook("doctor"); r.Code != 3 || !strings.Contains(r.Stdout, "set LLM_API_KEY") {
 		t.Errorf("doctor: %d\n%s", r.Code, r.Stdout)
 	}
@@ -352,7 +360,7 @@ func TestReMeFaults(t *testing.T) {
 		w := newBare(t)
 		group.Go(func() {
 			begin(w, fault)
-			end(w, fault, during(w), c.want, c.notes, c.more...)
+			end(w, fault, during(w, fault), c.want, c.notes, c.more...)
 		})
 	}
 	group.Wait()
@@ -360,12 +368,47 @@ func TestReMeFaults(t *testing.T) {
 	w := newBare(t)
 	begin(w, "hang")
 	killed := make(chan string)
-	go func() { killed <- during(w) }()
+	go func() { killed <- during(w, "hang") }()
 	<-extractor.Hanging()
 	s.Kill()
 	was = <-killed
 	s.restart(model.URL())
 	end(w, "hang", was, "retryable", 1)
 
-	_, _ = io.WriteString(os.Stdout, "fault            while it lasts                                 afterwards   dialog notes writes\n"+strings.Join(table, "\n")+"\n")
+	slices.Sort(table)
+	page(t, "../../docs/faults-reme.md", remeFaultsHead+strings.Join(table, ""))
+}
+
+// remeFaults names the faults of TestReMeFaults for a reader.
+var remeFaults = map[string]string{
+	"nokey": "it has no key of a model", "401": "the model refuses the key (401)", "429": "the model is busy (429)", "500": "the model fails (500)",
+	"badname": "the model names a note badly", "garbage": "the model answers with garbage", "skip": "the model finds nothing worth keeping",
+	"hang": "it is killed in the middle, and started again",
+}
+
+const remeFaultsHead = `# What happens when a real ReMe fails
+
+Written by TestReMeFaults, which drives reme-ai 0.4.2.0 with a model that fails in each of these ways for a session of two turns. Do not edit; run it with
+REME_CONTRACT_UPDATE=1. The hooks use the embedded memory meanwhile; what of it they do not find when that fails is in faults.md.
+
+While it lasts, a prompt of another host gets what was said all the same, and all four messages are in our own memory. What ReMe did not take waits, in the
+class that ` + "`reme-hook status`" + ` and ` + "`doctor`" + ` name, and is sent again, under the same name, when it is due; what ReMe took and made nothing of is sent
+again by ` + "`reme-hook upstream replay --kept-nothing`" + `. Afterwards ReMe has each message once, one note, written once.
+
+| ReMe's fault | a prompt meanwhile | messages stored | forwarding | once repaired | messages at ReMe | notes | written |
+| --- | --- | --- | --- | --- | --- | --- | --- |
+`
+
+// page checks a page that a test writes.
+func page(t *testing.T, path, want string) {
+	t.Helper()
+	if os.Getenv("REME_CONTRACT_UPDATE") == "1" {
+		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if have, err := os.ReadFile(path); err != nil || string(have) != want {
+		t.Errorf("%s is not what the run showed (%v); it showed:\n%s", path, err, want)
+	}
 }
