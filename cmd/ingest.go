@@ -81,6 +81,9 @@ func (o *ingestOptions) flags(c *cobra.Command) {
 
 // sources are the hosts that were named, or all that have logs.
 func (a *app) sources(names []string) ([]host, error) {
+	if url := a.config.URL(); url != "" {
+		return nil, fmt.Errorf("the memory is at %s, and ingest must be able to look into it: run it with REME_SERVICE=embedded on the machine that keeps it", url)
+	}
 	if len(names) == 0 {
 		return slices.DeleteFunc(slices.Clone(a.hosts), func(h host) bool { return h.Logs == nil }), nil
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/agentscope-ai/reme-hook/client"
 	"github.com/agentscope-ai/reme-hook/gateway"
 	"github.com/agentscope-ai/reme-hook/hooks"
+	"github.com/agentscope-ai/reme-hook/internal/remote"
 	"github.com/agentscope-ai/reme-hook/workspace"
 )
 
@@ -68,14 +69,7 @@ func (a *app) runJob(ctx context.Context, host hostFlag, name string) error {
 	a.pokeIfDue()
 	done := make(chan gateway.Answer, 1)
 	go func() {
-		var answer gateway.Answer
-		arguments, err := a.readArguments()
-		if err == nil {
-			err = a.withWorkspace(func(ws *workspace.Workspace) error {
-				answer = a.gateway(ws, host).Do(ctx, a.log(), "job", name, arguments)
-				return nil
-			})
-		}
+		answer, err := a.doJob(ctx, host, name)
 		if err != nil {
 			answer = gateway.Failure(err)
 		}
@@ -98,19 +92,57 @@ func (a *app) runJob(ctx context.Context, host hostFlag, name string) error {
 	return nil
 }
 
+// doJob does a job on the memory, wherever that is.
+func (a *app) doJob(ctx context.Context, host hostFlag, name string) (answer gateway.Answer, err error) {
+	arguments, err := a.readArguments()
+	if err != nil {
+		return answer, err
+	}
+	if a.config.URL() == "" {
+		raw, err := json.Marshal(arguments)
+		if err != nil {
+			return answer, err
+		}
+		err = a.withWorkspace(func(ws *workspace.Workspace) error {
+			answer = a.gateway(ws, host).Do(ctx, a.log(), "job", name, raw)
+			return nil
+		})
+		return answer, err
+	}
+	m, err := remote.New(a.config.URL(), a.config.Token)
+	if err != nil {
+		return answer, err
+	}
+	defer m.Close()
+	for key, raw := range arguments {
+		var text string
+		if json.Unmarshal(raw, &text) != nil {
+			continue
+		}
+		// No secret leaves the machine.
+		if arguments[key], err = json.Marshal(hooks.Clean(text)); err != nil {
+			return answer, err
+		}
+	}
+	told, err := m.Job(ctx, name, arguments)
+	answer = gateway.Answer{Answer: told.Answer, Success: told.Success, Metadata: map[string]any{}}
+	_ = json.Unmarshal(told.Metadata, &answer.Metadata) // what is no object is left out
+	return answer, err
+}
+
 // readArguments reads the arguments of a job: a JSON object, or nothing.
-func (a *app) readArguments() ([]byte, error) {
+func (a *app) readArguments() (hooks.Payload, error) {
 	if isatty.IsTerminal(a.stdin.Fd()) {
-		return nil, nil
+		return hooks.Payload{}, nil
 	}
 	arguments, err := hooks.ReadPayload(a.stdin)
 	switch {
 	case errors.Is(err, io.EOF):
-		return nil, nil
+		return hooks.Payload{}, nil
 	case err != nil:
 		return nil, &client.Error{Class: client.Permanent, Field: "arguments", Reason: "must be a JSON object on stdin"}
 	}
-	return json.Marshal(arguments)
+	return arguments, nil
 }
 
 // hostFlag is the flag that says which agent asks.

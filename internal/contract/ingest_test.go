@@ -51,7 +51,7 @@ func TestIngestSame(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWired(t)
 			h := talk(w)
-			w.must("spool", "replay")
+			w.delivered()
 			live := w.dialogs(h, ".reme/workspace")
 			if len(live) == 0 {
 				t.Fatal("nothing was captured")

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // scratch holds the fake homes and the binary under test. It is not t.TempDir, whose removal fails a test when a detached
@@ -314,10 +315,32 @@ type row struct {
 	}
 }
 
+// delivered delivers what waits, after those that are at it.
+func (w *world) delivered() {
+	w.Helper()
+	again := time.NewTicker(100 * time.Millisecond)
+	defer again.Stop()
+	limit := time.After(turnLimit)
+	for {
+		r := w.hook("spool", "replay")
+		if r.Code == 0 {
+			return
+		}
+		if !strings.Contains(r.Stderr, "another delivery is running") {
+			w.Fatalf("spool replay: exit status %d\n%s%s", r.Code, r.Stdout, r.Stderr)
+		}
+		select {
+		case <-again.C:
+		case <-limit:
+			w.Fatalf("spool replay: %s", r.Stderr)
+		}
+	}
+}
+
 // dialog checks that the workspace holds exactly these messages of a session, each given as "role: text", in order.
 func (w *world) dialog(h Host, session string, want ...string) {
 	w.Helper()
-	w.must("spool", "replay")
+	w.delivered()
 	var got []string
 	for _, r := range w.rows(h) {
 		if r.Metadata.Session == session {
