@@ -193,7 +193,11 @@ func (c *call) prompt() Outcome {
 	if errors.Is(err, errRepeated) {
 		return Outcome{}
 	}
-	defer c.pokeIfPending()
+	// The end of the turn looks for what other sessions left; a prompt does not wait
+	// for that, unless there was trouble.
+	if known := c.Link.Load(); known.Delivery.Failures > 0 || known.Due(c.Now()) {
+		defer c.pokeIfPending()
+	}
 	return c.show(recalled)
 }
 
