@@ -15,10 +15,14 @@ const (
 // says that something has changed, and speaks of the same thing; or it answers the
 // same question again. The newer takes the place of the older.
 func (r *recall) supersede(hits []*hit) {
+	about := map[*hit]*claim{}
+	for _, h := range hits {
+		about[h] = &claim{hit: h}
+	}
 	newest := slices.SortedFunc(slices.Values(hits), func(a, b *hit) int { return int(max(-1, min(1, b.at-a.at))) })
 	for i, old := range newest {
 		for _, h := range newest[:i] {
-			if h.verdict == "" && h.at > old.at && h.cwd == old.cwd && r.corrects(h, old) {
+			if h.verdict == "" && h.at > old.at && h.cwd == old.cwd && r.corrects(about[h], about[old]) {
 				old.verdict = "corrected by a newer one"
 				h.score = max(h.score, old.score)
 				break
@@ -27,15 +31,31 @@ func (r *recall) supersede(hits []*hit) {
 	}
 }
 
-func (r *recall) corrects(h, old *hit) bool {
+// claim is a memory that is compared with others. What is found out about it is
+// found out once.
+type claim struct {
+	*hit
+	seen     bool // what follows is known
+	change   bool
+	question map[string]struct{}
+}
+
+func (c *claim) look() {
+	if !c.seen {
+		c.seen, c.change, c.question = true, tellsChange(c.doc), termSet(c.doc.asked())
+	}
+}
+
+func (r *recall) corrects(h, old *claim) bool {
 	if share(old.terms, h.terms) < commonWords || r.q.weight(old.mask&h.mask) < commonSubject*r.q.weight(old.mask) {
 		return false
 	}
-	if tellsChange(h.doc) {
+	h.look()
+	if h.change {
 		return true
 	}
-	asked, before := termSet(h.doc.asked()), termSet(old.doc.asked())
-	return min(share(asked, before), share(before, asked)) >= sameQuestion
+	old.look()
+	return min(share(h.question, old.question), share(old.question, h.question)) >= sameQuestion
 }
 
 // share is how much of a is in b.
