@@ -13,6 +13,7 @@ import (
 
 	"github.com/agentscope-ai/reme-hook/client"
 	"github.com/agentscope-ai/reme-hook/hooks"
+	"github.com/agentscope-ai/reme-hook/hooks/hosttest"
 )
 
 const session = "session_1"
@@ -67,7 +68,7 @@ func (s *sessionFile) read() (string, error) {
 	s.reopen()
 	page, err := s.logs.turns(hooks.Event{Session: client.Session{ID: session}}, s.cursor)
 	s.cursor = page.Next
-	return show(page.Turns), err
+	return hosttest.Turns(page.Turns), err
 }
 
 func (s *sessionFile) expect(want ...string) {
@@ -79,28 +80,6 @@ func (s *sessionFile) expect(want ...string) {
 	if got != strings.Join(want, "\n") {
 		s.Errorf("got\n%s\nwant\n%s", got, strings.Join(want, "\n"))
 	}
-}
-
-// show writes turns as lines: "id! user: text | assistant: text", without the !
-// while they go on, with a + while a subagent is at work for them.
-func show(turns []hooks.LogTurn) string {
-	var out []string
-	for _, t := range turns {
-		line := string(t.ID)
-		if t.Ended {
-			line += "!"
-		}
-		if t.Delegated {
-			line += "+"
-		}
-		sep := " "
-		for _, m := range t.Messages {
-			line += sep + string(m.Role) + ": " + m.Text
-			sep = " | "
-		}
-		out = append(out, line)
-	}
-	return strings.Join(out, "\n")
 }
 
 func quote(s string) string {
@@ -198,7 +177,7 @@ msg_01M8MFZZ4JHSJ5116MRCKV18Z3! user: queued prompt | assistant: R0`,
 					}
 				}
 			}
-			got := show(turns)
+			got := hosttest.Turns(turns)
 			if name == "steer-queue-compact-undo" {
 				got, _, _ = strings.Cut(got, "\nmsg_01M8MG0KMSBD4JJWD00YK7TXQZ!") // told before it was taken back
 			}
@@ -384,7 +363,7 @@ func TestFinding(t *testing.T) {
 	} {
 		e.Session.ID, e.Turn = "probe", "t"
 		page, err := s.logs.turns(decode(e.Kind, payload(t, sample(e))), "")
-		if got := show(page.Turns); err != nil || got != want {
+		if got := hosttest.Turns(page.Turns); err != nil || got != want {
 			t.Errorf("self-test: %s, %v; want %s", got, err, want)
 		}
 	}
@@ -412,7 +391,7 @@ func TestFlat(t *testing.T) {
 			}
 			if poll == 19 {
 				s.cursor = page.Next
-				if got, want := show(page.Turns), id+"! user: q | assistant: a"; got != want {
+				if got, want := hosttest.Turns(page.Turns), id+"! user: q | assistant: a"; got != want {
 					t.Fatalf("got\n%s\nwant\n%s", got, want)
 				}
 			}
