@@ -211,11 +211,6 @@ func TestDSHUnharmed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, d := newWiredDSH(t)
-			if name == "hangs" {
-				// For a server of tools that hangs, DSH waits a minute, whatever its configuration says.
-				w.must("uninstall", "dsh")
-				w.must("install", "dsh", "--no-mcp")
-			}
 			if err := os.Remove(filepath.Join(w.home, broken.file)); err != nil {
 				w.Fatal(err)
 			}

@@ -22,6 +22,9 @@ func (d Doctor) tools(ctx context.Context, area string, report install.Report) [
 	add := func(level Level, what, do string) { out = append(out, Finding{area, level, what, do}) }
 	for _, s := range report.Servers {
 		if !s.Ours() {
+			if report.OwnTools {
+				continue
+			}
 			add(Note, fmt.Sprintf("the MCP server named %s in %s is another's: the model has that one, not ours", install.ServerName, s.File), "to have ours rename it, then "+again(area, report))
 			continue
 		}
