@@ -238,7 +238,7 @@ func TestDSHInstalledMCP(t *testing.T) {
 	if err := os.Remove(filepath.Join(w.home, ".reme/integrations/bin/reme-hook")); err != nil {
 		t.Fatal(err)
 	}
-	w.ask(d, "", "Hello?", Step{Text: "Here I am."})
+	w.say(d, "", "Hello?", Step{Text: "Here I am."})
 	for _, tool := range list(w.last(d, Main).Body, "tools") {
 		if f, _ := tool["function"].(map[string]any); strings.Contains(str(f, "name"), "reme") {
 			t.Errorf("%s is offered without the program", str(f, "name"))
@@ -260,7 +260,7 @@ func TestHermesInstalledMCP(t *testing.T) {
 		}
 	}
 	list(`(?s)^[^/]*\n\s+other +/.* disabled`)
-	w.tell(h, "", "Hello?", Step{Text: "Here I am."})
+	w.say(h, "", "Hello?", Step{Text: "Here I am."})
 	uninstall()
 	w.must("install", "hermes", "--mcp-only")
 	list(`reme +/.* enabled\s+other +/.* disabled`)
