@@ -3,7 +3,6 @@ package codex
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -61,16 +60,7 @@ func (Target) Find(ctx context.Context, env install.Env, o install.Options) inst
 
 // hooksFile is the file that an install edits.
 func hooksFile(env install.Env, o install.Options) (string, error) {
-	switch o.Scope {
-	case "", install.UserScope:
-		return filepath.Join(codexHome(env), "hooks.json"), nil
-	case install.ProjectScope:
-		if !filepath.IsAbs(o.ProjectDir) {
-			return "", errors.New("the project scope needs the project's folder")
-		}
-		return filepath.Join(o.ProjectDir, ".codex", "hooks.json"), nil
-	}
-	return "", install.UnknownScope(o.Scope)
+	return o.In(filepath.Join(codexHome(env), "hooks.json"), filepath.Join(".codex", "hooks.json"))
 }
 
 // configFile is where Codex keeps what the user approved, for all scopes.
