@@ -26,7 +26,7 @@ func TestService(t *testing.T) {
 		}
 		s := httptest.NewServer(h)
 		t.Cleanup(s.Close)
-		svc, err := client.NewHTTP(s.URL, token)
+		svc, err := client.NewHTTP(s.URL, token, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -42,13 +42,13 @@ type HTTP struct {
 }
 
 // NewHTTP makes the service at a URL as [ParseURL] takes it. The token, if there
-// is one, goes with each request to it, and nowhere else.
-func NewHTTP(rawURL, token string) (*HTTP, error) {
+// is one, and the headers go with each request to it, and nowhere else.
+func NewHTTP(rawURL, token string, header http.Header) (*HTTP, error) {
 	u, err := ParseURL(rawURL)
 	if err != nil {
 		return nil, err
 	}
-	return &HTTP{u, &http.Client{Transport: bearer{newTransport(), token}, CheckRedirect: checkRedirect}}, nil
+	return &HTTP{u, &http.Client{Transport: bearer{newTransport(), token, header}, CheckRedirect: checkRedirect}}, nil
 }
 
 // ParseURL checks the URL of a service and returns it as it is used: without a

@@ -20,7 +20,7 @@ func at(t *testing.T, h http.HandlerFunc) *HTTP {
 	t.Helper()
 	s := httptest.NewServer(h)
 	t.Cleanup(s.Close)
-	svc, err := NewHTTP(s.URL, "s3same")
+	svc, err := NewHTTP(s.URL, "s3same", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,7 +217,7 @@ func TestLocalhost(t *testing.T) {
 		t.Cleanup(s.Close)
 		_, port, _ := net.SplitHostPort(l.Addr().String())
 		for _, host := range []string{"localhost", "localhost.", "0.0.0.0", "[::]", "LOCALHOST", "memory.localhost"} {
-			svc, err := NewHTTP("http://"+host+":"+port, "")
+			svc, err := NewHTTP("http://"+host+":"+port, "", nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -17,6 +17,7 @@ import (
 	"gopkg.in/natefinch/lumberjack.v2"
 
 	"github.com/agentscope-ai/reme-hook/client"
+	"github.com/agentscope-ai/reme-hook/gateway"
 	"github.com/agentscope-ai/reme-hook/hooks"
 	"github.com/agentscope-ai/reme-hook/install"
 	"github.com/agentscope-ai/reme-hook/internal/config"
@@ -80,7 +81,7 @@ func newApp(now func() time.Time) *app {
 	})
 	a.memory = sync.OnceValues(func() (memory, error) {
 		if url := a.config.URL(); url != "" {
-			return remote.New(url, a.config.Token)
+			return remote.New(url, a.config.Token, gateway.Caller{})
 		}
 		return a.workspace()
 	})

@@ -134,6 +134,10 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request) (route string, e
 	case openAPIPath:
 		return route, h.openAPI(r.Context(), w)
 	}
+	caller, err := callerOf(r.Header)
+	if err != nil {
+		return route, err
+	}
 	body, release, err := h.read(w, r)
 	if err != nil {
 		return route, err
@@ -144,7 +148,7 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request) (route string, e
 		h.tools.ServeHTTP(w, r)
 		return route, nil
 	}
-	a, err := h.Call(r.Context(), name, body)
+	a, err := h.as(caller).Call(r.Context(), name, body)
 	if err == nil {
 		respond(w, http.StatusOK, a)
 	}
