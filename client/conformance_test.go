@@ -13,7 +13,7 @@ import (
 
 // The service at a URL does what the embedded one does.
 func TestService(t *testing.T) {
-	servicetest.Run(t, func(t *testing.T) client.Service {
+	servicetest.Run(t, func(t *testing.T) client.Ledger {
 		const token = "s3same"
 		ws, err := workspace.Open(t.TempDir(), workspace.Options{Version: "1.2.3"})
 		if err != nil {

@@ -155,6 +155,13 @@ func (h *HTTP) foreign(name string) error {
 // answer, only what the contract says is free of text of the user goes into it.
 func (h *HTTP) refused(name string, res *http.Response, text []byte) error {
 	e := &Error{Reason: fmt.Sprintf("%s answers with status %d", h.url, res.StatusCode), RetryAfter: retryAfter(res.Header, time.Now())}
+	var told struct {
+		Metadata struct {
+			Field, Reason string
+			Jobs          []string
+		}
+	}
+	_ = json.Unmarshal(text, &told) // what is no envelope tells nothing
 	switch s := res.StatusCode; {
 	case s == http.StatusUnauthorized, s == http.StatusForbidden, s == http.StatusProxyAuthRequired:
 		e.Class = Configuration
@@ -164,14 +171,12 @@ func (h *HTTP) refused(name string, res *http.Response, text []byte) error {
 		e.Reason += ": it sends on to another place; set the key service to that"
 	case s == http.StatusBadRequest, s == http.StatusRequestEntityTooLarge, s == http.StatusUnprocessableEntity:
 		e.Class = Permanent
-		var a struct {
-			Metadata struct{ Field, Reason string }
-		}
-		if json.Unmarshal(text, &a) == nil {
-			e.Field = bounded(a.Metadata.Field)
-			e.Reason = cmp.Or(bounded(a.Metadata.Reason), e.Reason)
-		}
+		e.Field = bounded(told.Metadata.Field)
+		e.Reason = cmp.Or(bounded(told.Metadata.Reason), e.Reason)
 	case s == http.StatusRequestTimeout, s == http.StatusTooEarly, s == http.StatusTooManyRequests, s/100 == 5:
+	case s == http.StatusNotFound && told.Metadata.Jobs != nil:
+		e.Class = Configuration
+		e.Reason = fmt.Sprintf("the service at %s does not know %s: it is older than this program; upgrade it", h.url, name)
 	default: // 404 and 405 above all
 		return h.foreign(name)
 	}
@@ -217,6 +222,12 @@ func (h *HTTP) Append(ctx context.Context, req AppendRequest) (res AppendResult,
 		req.Events = []Event{} // null would be no list
 	}
 	err = h.ask(ctx, "agent_session_append", req, &res)
+	return res, err
+}
+
+// SessionEvents implements [Ledger].
+func (h *HTTP) SessionEvents(ctx context.Context, req SessionEventsRequest) (res SessionEventsResult, err error) {
+	err = h.ask(ctx, "agent_session_events", req, &res)
 	return res, err
 }
 

@@ -106,6 +106,7 @@ func TestClasses(t *testing.T) {
 		"forbidden":            {answering(403, `{}`), Configuration, "", "set the key token", 0},
 		"proxy wants one":      {answering(407, ``), Configuration, "", "set the key token", 0},
 		"no such job":          {answering(404, `{"detail":"Not Found"}`), Configuration, "", "no service of the agent contract", 0},
+		"a service before":     {answering(404, `{"success":false,"metadata":{"field":"job","jobs":["version"]}}`), Configuration, "", "it is older than this program; upgrade it", 0},
 		"real ReMe":            {answering(405, `{"detail":"Method Not Allowed"}`), Configuration, "", "no service of the agent contract", 0},
 		"a web page":           {answering(200, `<html>`), Configuration, "", "no service of the agent contract", 0},
 		"nothing":              {answering(200, ``), Configuration, "", "no service of the agent contract", 0},

@@ -53,7 +53,7 @@ type app struct {
 
 // memory is a service as people use it: what hooks need, and what commands show.
 type memory interface {
-	client.Service
+	client.Ledger
 	Sessions(ctx context.Context, limit int) ([]workspace.SessionSummary, error)
 	Read(ctx context.Context, name string, start, end int) (string, error)
 	Stats(context.Context) (workspace.Stats, error)

@@ -224,6 +224,7 @@ func TestSchemas(t *testing.T) {
 		"traverse": `{"path":["digest/reviews.md"],"depth":0,"direction":"both"}`, "daily_list": `{}`,
 		"remember":              `{"content":"The quokka listens on port 6543."}`,
 		"agent_session_append":  `{` + session + `,"newer":1,"events":[{"event_id":"1:user","role":"user","content":"x","created_at":"2026-11-30T11:00:00Z","newer":2}]}`,
+		"agent_session_events":  `{` + session + `,"limit":2}`,
 		"agent_session_flush":   `{` + session + `,"reason":"turn_end","wait":true}`,
 		"agent_memory_recall":   `{"query":"osprey freeze","purpose":"prompt","exclude":["x"]}`,
 		"agent_memory_remember": `{"content":"The parrot is called Kea.","session":{` + session + `}}`,

@@ -79,7 +79,7 @@ type Workspace struct {
 	why    string
 }
 
-var _ client.Service = (*Workspace)(nil)
+var _ client.Ledger = (*Workspace)(nil)
 
 // Open opens the workspace in dir. It is cheap: nothing is read or made before
 // it is needed.
