@@ -163,6 +163,9 @@ func (h *HTTP) refused(name string, res *http.Response, text []byte) error {
 	}
 	_ = json.Unmarshal(text, &told) // what is no envelope tells nothing
 	switch s := res.StatusCode; {
+	case s == http.StatusForbidden && told.Metadata.Field == "Host":
+		e.Class = Configuration
+		e.Reason += ": without a token it answers only to localhost and loopback addresses; name it so in the key service"
 	case s == http.StatusUnauthorized, s == http.StatusForbidden, s == http.StatusProxyAuthRequired:
 		e.Class = Configuration
 		e.Reason += ": it wants another token; set the key token"
@@ -264,8 +267,11 @@ func (h *HTTP) Recall(ctx context.Context, req RecallRequest) (RecallResult, err
 	items, left := res.Items, cmp.Or(max(req.MaxChars, 0), 4000)
 	res.Items = []Item{}
 	for _, it := range items {
-		it.Path, it.Date, it.Host, it.SessionID = harmless.Line(it.Path), harmless.Line(it.Date), Host(harmless.Line(string(it.Host))), harmless.Line(it.SessionID)
-		if it.Path == "" || it.ID == "" || max(len(it.ID), len(it.Path), len(it.Date), len(it.Host), len(it.SessionID)) > maxName {
+		longest := max(len(it.ID), len(it.Path), len(it.Date), len(it.Host), len(it.Project), len(it.SessionID))
+		for _, name := range []*string{&it.Path, &it.Date, (*string)(&it.Host), &it.Project, &it.SessionID} {
+			*name = harmless.Line(*name)
+		}
+		if it.Path == "" || it.ID == "" || longest > maxName {
 			continue
 		}
 		if len(res.Items) == cmp.Or(max(req.Limit, 0), 5) || left <= 0 {

@@ -52,7 +52,9 @@ func (m *Memory) Sessions(ctx context.Context, limit int) ([]workspace.SessionSu
 	_, err := m.ask(ctx, "sessions", map[string]any{"limit": limit}, &list)
 	for i := range list.Sessions {
 		s := &list.Sessions[i]
-		s.Key, s.Title, s.Path, s.ID = harmless.Line(s.Key), harmless.Line(s.Title), harmless.Line(s.Path), harmless.Line(s.ID)
+		for _, text := range []*string{&s.Key, &s.Title, &s.Path, &s.Cwd, (*string)(&s.Host), &s.Scope, &s.ID} {
+			*text = harmless.Line(*text)
+		}
 	}
 	return list.Sessions, err
 }

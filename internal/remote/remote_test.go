@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -114,6 +115,20 @@ func TestMemory(t *testing.T) {
 	}
 	if _, err := m.Read(t.Context(), "digest/none.md", 0, 0); err == nil || !strings.Contains(err.Error(), "does not exist") {
 		t.Errorf("%v", err)
+	}
+}
+
+// What a service says of its conversations cannot harm a terminal.
+func TestSessionsHarmless(t *testing.T) {
+	t.Parallel()
+	m := newPlace(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		const evil = `"\u001b[2Jx\u202e\n"`
+		fmt.Fprintf(w, `{"answer":"","success":true,"metadata":{"sessions":[{"host":%[1]s,"scope_id":%[1]s,"session_id":%[1]s,"key":%[1]s,"path":%[1]s,"cwd":%[1]s,"title":%[1]s}]}}`, evil)
+	})).memory("")
+	const text = "[2Jx"
+	want := workspace.SessionSummary{Session: client.Session{Host: text, Scope: text, ID: text}, Key: text, Path: text, Cwd: text, Title: text}
+	if got, err := m.Sessions(t.Context(), 0); err != nil || len(got) != 1 || got[0] != want {
+		t.Errorf("%+v, %v", got, err)
 	}
 }
 
