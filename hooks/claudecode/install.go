@@ -170,9 +170,9 @@ func disabled(path string) bool {
 	return s.DisableAllHooks == true
 }
 
-// Plugins implements [install.PluginLister].
-func (Target) Plugins(env install.Env) map[string]string {
-	return plugins(env, []string{filepath.Join(configDir(env), "settings.json")})
+// OtherPlugins implements [install.PluginLister].
+func (Target) OtherPlugins(env install.Env) []string {
+	return install.OtherPlugins(plugins(env, []string{filepath.Join(configDir(env), "settings.json")}))
 }
 
 // Trust implements [install.Target]: Claude Code asks for no approval of hooks.

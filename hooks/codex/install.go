@@ -172,8 +172,8 @@ func (Target) Check(env install.Env, o install.Options) install.Report {
 	return r
 }
 
-// Plugins implements [install.PluginLister].
-func (Target) Plugins(env install.Env) map[string]string { return plugins(env) }
+// OtherPlugins implements [install.PluginLister].
+func (Target) OtherPlugins(env install.Env) []string { return install.OtherPlugins(plugins(env)) }
 
 // plugins are those that are switched on: their ids and folders.
 func plugins(env install.Env) map[string]string {

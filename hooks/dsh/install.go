@@ -160,7 +160,7 @@ func (Target) Check(env install.Env, o install.Options) install.Report {
 		add(true, "reme-hook install dsh", "our row is %d times in %s: DSH does not start", len(ours), path)
 	}
 	for _, profile := range profiles(env) {
-		if hasBundle(profile) {
+		if slices.Contains(bundles(profile), bundle) {
 			do := "dsh plugin --profile " + filepath.Base(profile) + " remove " + bundle
 			if len(ours) > 0 {
 				add(false, do, "the profile %s has the plugin too, as the bundle %s: both run", filepath.Base(profile), bundle)
@@ -192,9 +192,9 @@ func switchedOff(p *patch) bool {
 	})
 }
 
-// hasBundle tells whether a profile mounts our bundle.
-func hasBundle(profile string) bool {
-	b, err := os.ReadFile(filepath.Join(profile, "package.json"))
+// bundles are those that a profile mounts.
+func bundles(profile string) []string {
+	b, _ := os.ReadFile(filepath.Join(profile, "package.json"))
 	var manifest struct {
 		DSH struct {
 			Profile struct {
@@ -202,7 +202,8 @@ func hasBundle(profile string) bool {
 			} `json:"profile"`
 		} `json:"dsh"`
 	}
-	return err == nil && json.Unmarshal(b, &manifest) == nil && slices.Contains(manifest.DSH.Profile.Bundles, bundle)
+	_ = json.Unmarshal(b, &manifest) // one that nobody reads is DSH's to complain about
+	return manifest.DSH.Profile.Bundles
 }
 
 // Trust implements [install.Target]: DSH asks for no approval.
