@@ -1,17 +1,9 @@
 package codex
 
 import (
-	"bufio"
 	"bytes"
-	"cmp"
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
-	"iter"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -24,85 +16,35 @@ import (
 // hold it once more, among what the host and its hooks add.
 
 // logs are Codex's sessions on disk.
-type logs struct {
-	home func() string
-}
+type logs struct{ hooks.Files }
 
-// home is Codex's folder, as Codex finds it.
-func home() string {
-	if dir := os.Getenv("CODEX_HOME"); dir != "" {
-		return dir
-	}
-	dir, err := os.UserHomeDir()
-	if err != nil {
-		return ""
-	}
-	return filepath.Join(dir, ".codex")
-}
-
-// Places implements [hooks.Logs].
-func (l logs) Places() []string {
-	return []string{filepath.Join(l.home(), "sessions"), filepath.Join(l.home(), "archived_sessions")}
-}
-
-// List implements [hooks.Logs].
-func (l logs) List(ctx context.Context) iter.Seq2[hooks.Log, error] {
-	return func(yield func(hooks.Log, error) bool) {
-		for _, place := range l.Places() {
-			err := filepath.WalkDir(place, func(path string, d fs.DirEntry, err error) error {
-				switch name := filepath.Base(path); {
-				case err != nil || ctx.Err() != nil:
-					return cmp.Or(err, ctx.Err())
-				case !d.Type().IsRegular() || !strings.HasPrefix(name, "rollout-") || !strings.HasSuffix(name, ".jsonl"):
-					return nil
-				}
-				log, ok, err := describe(path)
-				if (ok || err != nil) && !yield(log, err) {
-					return fs.SkipAll
-				}
-				return nil
-			})
-			if err != nil && !errors.Is(err, fs.ErrNotExist) && !yield(hooks.Log{}, err) {
-				return
-			}
-		}
-	}
+func newLogs(home func() string) logs {
+	return logs{hooks.Files{Root: home, Patterns: []string{"sessions/*/*/*/rollout-*.jsonl", "archived_sessions/rollout-*.jsonl"}, Describe: describe}}
 }
 
 // describe reads the head of a rollout. It is not ok if no user speaks there.
-func describe(path string) (log hooks.Log, ok bool, err error) {
-	log.Path = path
-	f, err := os.Open(path)
-	if err != nil {
-		return log, false, err
-	}
-	defer f.Close()
-	st, err := f.Stat()
-	if err != nil {
-		return log, false, err
-	}
-	log.Size, log.Modified = st.Size(), st.ModTime()
-	head, err := bufio.NewReaderSize(f, 64<<10).ReadBytes('\n')
-	if err != nil {
-		return log, false, nil // it has just been made
+func describe(log *hooks.Log) (ok bool, err error) {
+	head, err := hooks.Head(log.Path, hooks.Lines)
+	if err != nil || head == nil {
+		return false, err // it has just been made
 	}
 	var line hooks.Payload
 	if json.Unmarshal(head, &line) != nil || line.String("type") != "session_meta" {
-		return log, false, &hooks.VersionError{Found: "without session_meta", Known: "rollouts that begin with it"}
+		return false, &hooks.VersionError{Found: "without session_meta", Known: "rollouts that begin with it"}
 	}
 	meta := line.Object("payload")
 	_, spawned := meta.Object("source")["subagent"]
 	if spawned || meta.String("thread_source") == "subagent" || meta.String("id") == "" {
-		return log, false, nil
+		return false, nil
 	}
 	log.Session = client.Session{Host: Host, Scope: "default", ID: meta.String("id")}
 	log.Cwd = meta.String("cwd")
-	return log, true, nil
+	return true, nil
 }
 
 // Read implements [hooks.Logs].
 func (l logs) Read(log hooks.Log, cursor string) (hooks.LogPage, error) {
-	follow := hooks.Follower{New: func() hooks.Fold {
+	follow := hooks.Follower{Each: hooks.Lines, New: func() hooks.Fold {
 		return &rollout{session: log.Session.ID, settled: log.Settled(time.Now())}
 	}}
 	return follow.Page(log.Path, cursor)
