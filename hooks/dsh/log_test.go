@@ -91,6 +91,7 @@ func TestTurnsOfALog(t *testing.T) {
 		"nothing said last":        {head(""), [][]string{{turn[0], turn[1], turn[2], answered(4, 1, "", tool), ended(5, 1, "max-tokens")}}, "1! user: q | assistant: a"},
 		"an answer that was cut":   {head(""), [][]string{{turn[0], turn[1], answered(3, 1, `,"interrupted":true`, text("half")), ended(4, 1, "aborted")}}, "1! user: q"},
 		"killed":                   {head(""), [][]string{{turn[0], turn[1], answered(3, 1, "", text("let me see")+","+tool)}, {ended(4, 1, "interrupted"), started(5, 2), asked(6, "user", "r")}}, "1! user: q\n2 user: r"},
+		"said before a kill":       {head(""), [][]string{{turn[0], turn[1], turn[2]}, {started(5, 2), asked(6, "user", "r"), ended(7, 2, "aborted")}}, "1! user: q\n2! user: r"},
 		"killed and not noticed":   {head(""), [][]string{{turn[0], turn[1]}, {started(5, 2), asked(6, "user", "r")}}, "1! user: q\n2 user: r"},
 		"what plugins add":         {head(""), [][]string{{turn[0], asked(2, "plugin", "<reme-context>"), turn[1], turn[2], turn[3]}}, "1! user: q | assistant: a"},
 		"a checkpoint":             {head(""), [][]string{{turn[0], turn[1], strings.Replace(asked(3, "user", "summary"), `"data"`, `"surfaceOp":{"op":"replace"},"data"`, 1), turn[3]}}, "1! user: q"},

@@ -47,6 +47,15 @@ func TestIngestSame(t *testing.T) {
 			w.say(h, s, "Go on.", Step{Text: "Gladly."})
 			return h
 		},
+		"dsh": func(w *world) Host {
+			h := w.with("dsh").(*DSH)
+			w.must("install", "dsh")
+			s := w.ask(h, "", "The gasket of pump seven is made of hemp.", Step{Shell: "echo tool-output"}, Step{Text: "Noted."}).Session
+			w.turns(h, s, []string{"And of pump eight?", "/compact", "Ask somebody."}, Step{Text: "Of cork."}, Step{Spawn: "Tell about pumps."}, Step{Text: "They know nothing."})
+			w.interrupt(h, s, "Wait for it.")
+			w.turns(h, s, []string{"Go on.", "/fork", "In a fork."}, Step{Text: "Gladly."}, Step{Text: "Forked."})
+			return h
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWired(t)
