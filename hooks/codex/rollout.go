@@ -117,39 +117,56 @@ func isWanted(line []byte) bool {
 	return false
 }
 
+// row is a line of a rollout, as far as it tells the conversation.
+type row struct {
+	Timestamp string          `json:"timestamp"`
+	Ordinal   json.RawMessage `json:"ordinal"` // files that number their lines tell the texts as items
+	Type      string          `json:"type"`
+	Payload   struct {
+		Type    string        `json:"type"`
+		Turn    string        `json:"turn_id"`
+		Cwd     string        `json:"cwd"`
+		Message hooks.Content `json:"message"`
+		Last    hooks.Content `json:"last_agent_message"`
+		Item    struct {
+			Type    string          `json:"type"`
+			Content json.RawMessage `json:"content"`
+		} `json:"item"`
+	} `json:"payload"`
+}
+
 // Take implements [hooks.Fold].
 func (r *rollout) Take(line []byte, at int64) (bool, error) {
 	if !isWanted(line) {
 		return len(line) == 0 || line[len(line)-1] == '}', nil
 	}
-	var p hooks.Payload
-	if json.Unmarshal(line, &p) != nil {
+	var l row
+	if !hooks.Decode(line, &l) {
 		return false, nil
 	}
-	event := p.Object("payload")
-	when, _ := time.Parse(time.RFC3339Nano, p.String("timestamp"))
-	_, paginated := p["ordinal"] // files that number their lines tell the texts as items
-	switch kind := event.String("type"); {
-	case p.String("type") == "turn_context":
-		if r.open != nil && event.String("turn_id") == string(r.open.ID) {
-			r.open.Cwd = event.String("cwd")
+	event, paginated := &l.Payload, l.Ordinal != nil
+	when, _ := time.Parse(time.RFC3339Nano, l.Timestamp)
+	switch kind := event.Type; {
+	case l.Type == "turn_context":
+		if r.open != nil && event.Turn == string(r.open.ID) {
+			r.open.Cwd = event.Cwd
 		}
-	case p.String("type") != "event_msg":
+	case l.Type != "event_msg":
 	case kind == "task_started":
-		r.turn(event.String("turn_id"), at)
+		r.turn(event.Turn, at)
 	case kind == "item_completed" && paginated:
-		r.item(event, at, when)
+		r.item(&l, at, when)
 	case kind == "user_message" && !paginated:
 		if r.open != nil && r.open.unnamed && r.open.said.Text != "" {
 			r.open.stop("", when)
 			r.open.Ended, r.open = true, nil
 		}
-		r.turn("", at).add(client.User, event.Text("message"), when)
+		r.turn("", at).add(client.User, string(event.Message), when)
 	case kind == "agent_message" && !paginated && r.open != nil:
-		r.open.said = hooks.LogMessage{Text: event.Text("message"), At: when}
+		r.open.said = hooks.LogMessage{Text: string(event.Message), At: when}
 	case kind == "task_complete":
 		if r.open != nil {
-			r.open.stop(event.Text("last_agent_message"), when)
+			r.open.stop(string(event.Last), when)
 			r.open.Ended, r.open = true, nil
 		}
 	case kind == "turn_aborted":
@@ -160,23 +177,23 @@ func (r *rollout) Take(line []byte, at int64) (bool, error) {
 	return true, nil
 }
 
-func (r *rollout) item(event hooks.Payload, at int64, when time.Time) {
-	t := r.turn(event.String("turn_id"), at)
-	item := event.Object("item")
-	switch item.String("type") {
+func (r *rollout) item(l *row, at int64, when time.Time) {
+	t := r.turn(l.Payload.Turn, at)
+	switch item := l.Payload.Item; item.Type {
 	case "UserMessage":
-		t.add(client.User, item.Text("content"), when)
+		t.add(client.User, hooks.Payload{"": item.Content}.Text(""), when)
 	case "AgentMessage":
-		t.said = hooks.LogMessage{Text: agentText(item), At: when}
+		t.said = hooks.LogMessage{Text: agentText(item.Content), At: when}
 	case "HookPrompt": // a hook made the agent go on after it had stopped
 		t.stop("", when)
 	}
 }
 
-// agentText is what the agent said in an item, whose parts have the type "Text".
-func agentText(item hooks.Payload) string {
+// agentText is what the agent said in the content of an item, whose parts have the
+// type "Text".
+func agentText(content json.RawMessage) string {
 	var parts []struct{ Type, Text string }
-	json.Unmarshal(item["content"], &parts)
+	json.Unmarshal(content, &parts)
 	var texts []string
 	for _, p := range parts {
 		if strings.EqualFold(p.Type, "text") && p.Text != "" {
