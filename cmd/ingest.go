@@ -328,11 +328,19 @@ func (a *app) fill(ctx context.Context, ws *workspace.Workspace, list []host, o 
 				return err
 			}
 		}
-		o.Write = true
+		o.Write, o.Later = true, true
 		for i, h := range list {
+			if reports[i].Bytes == 0 {
+				continue // all is as it was
+			}
 			in.Progress = a.progress(h.Adapter.Title, reports[i].Bytes)
 			if reports[i], err = in.Run(ctx, h.Adapter, o.Options); err != nil {
 				return stopped(err)
+			}
+		}
+		if total.Missing.Turns > 0 {
+			if err := a.poke(); err != nil { // it makes the notes
+				return err
 			}
 		}
 		if !o.json && total.Missing.Turns > 0 {

@@ -82,12 +82,11 @@ func (f Files) file(at string, yield func(Log, error) bool) bool {
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !st.Mode().IsRegular() {
 		return true
 	}
-	log, ok := Log{Path: at}, true
+	log := Log{Path: at, describe: f.Describe}
 	if err == nil {
 		log.Size, log.Modified = st.Size(), st.ModTime()
-		ok, err = f.Describe(&log)
 	}
-	return !ok && err == nil || yield(log, err)
+	return yield(log, err)
 }
 
 // Head is the first line of a file, as each reads it; nil if it has none yet.

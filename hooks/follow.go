@@ -22,6 +22,19 @@ type Log struct {
 	Path     string // the file, or the database that holds it
 	Size     int64  // bytes that were written of it so far, or any number that grows with it
 	Modified time.Time
+
+	describe func(*Log) (ok bool, err error) // nil if it is complete
+}
+
+// Complete fills in what only reading the log can tell: Session and Cwd. It is not
+// ok if it is no log of a user's session.
+func (l *Log) Complete() (ok bool, err error) {
+	if l.describe == nil {
+		return true, nil
+	}
+	ok, err = l.describe(l)
+	l.describe = nil
+	return ok, err
 }
 
 // quiet is how long a session is silent before its host counts as gone.
@@ -62,8 +75,8 @@ type Logs interface {
 	// Places are the folders or files where they would be, whether they exist or
 	// not.
 	Places() []string
-	// List finds the sessions of users; those of subagents are left out. An error
-	// with a path in the Log concerns that one only.
+	// List finds the sessions of users; those of subagents are left out, here or by
+	// [Log.Complete]. An error with a path in the Log concerns that one only.
 	List(context.Context) iter.Seq2[Log, error]
 	// Read reads a session from a cursor on, "" for the beginning. It does not wait.
 	Read(l Log, cursor string) (LogPage, error)

@@ -186,7 +186,7 @@ func TestListRollouts(t *testing.T) {
 		hosttest.Write(t, filepath.Join(home, filepath.FromSlash(name)), text)
 	}
 	var got []string
-	for l, err := range newLogs(func() string { return home }).List(t.Context()) {
+	for l, err := range hosttest.Logs(t, newLogs(func() string { return home })) {
 		var version *hooks.VersionError
 		switch {
 		case errors.As(err, &version):
@@ -200,7 +200,7 @@ func TestListRollouts(t *testing.T) {
 	if want := "rollout-a.jsonl rollout-f.jsonl unknown rollout-b.jsonl"; strings.Join(got, " ") != want {
 		t.Errorf("got %v, want %s", got, want)
 	}
-	for l, err := range newLogs(func() string { return filepath.Join(home, "nowhere") }).List(t.Context()) {
+	for l, err := range hosttest.Logs(t, newLogs(func() string { return filepath.Join(home, "nowhere") })) {
 		t.Errorf("found %+v, %v", l, err)
 	}
 }

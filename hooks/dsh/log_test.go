@@ -152,7 +152,7 @@ func TestListLogs(t *testing.T) {
 		t.Errorf("places %v", got)
 	}
 	var got []string
-	for log, err := range l.List(t.Context()) {
+	for log, err := range hosttest.Logs(t, l) {
 		name := filepath.Base(filepath.Dir(log.Path))
 		var version *hooks.VersionError
 		switch {

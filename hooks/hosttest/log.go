@@ -2,6 +2,7 @@ package hosttest
 
 import (
 	"bytes"
+	"iter"
 	"os"
 	"slices"
 	"strings"
@@ -45,6 +46,21 @@ func Whole(t *testing.T, read func(cursor string) (hooks.LogPage, error)) (turns
 		turns, damaged = merge(turns, page.Turns), damaged+page.Damaged
 		if cursor = page.Next; !page.More {
 			return turns, damaged
+		}
+	}
+}
+
+// Logs are the logs of users' sessions, complete.
+func Logs(t *testing.T, logs hooks.Logs) iter.Seq2[hooks.Log, error] {
+	return func(yield func(hooks.Log, error) bool) {
+		for l, err := range logs.List(t.Context()) {
+			ok := true
+			if err == nil {
+				ok, err = l.Complete()
+			}
+			if (ok || err != nil) && !yield(l, err) {
+				return
+			}
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/agentscope-ai/reme-hook/client"
@@ -34,15 +35,22 @@ type logs struct {
 
 func newLogs(home func() string) *logs {
 	return &logs{
-		Files:  hooks.Files{Root: home, Patterns: []string{"sessions/*/*/agents/main/wire.jsonl"}, Describe: describe},
+		Files:  hooks.Files{Root: home, Patterns: []string{"sessions/*/*/agents/main/wire.jsonl"}},
 		follow: hooks.Follower{New: func() hooks.Fold { return &wire{at: time.Now()} }, Each: hooks.Lines},
 	}
 }
 
-// describe names a session by its folder.
-func describe(log *hooks.Log) (ok bool, err error) {
-	log.Session = client.Session{Host: Host, Scope: "default", ID: filepath.Base(filepath.Dir(filepath.Dir(filepath.Dir(log.Path))))}
-	return true, nil
+// List implements [hooks.Logs]. A session is named by its folder; where it works is
+// in Kimi's index.
+func (l *logs) List(ctx context.Context) iter.Seq2[hooks.Log, error] {
+	index := sync.OnceValue(func() map[string]indexed { return sessions(l.Root()) })
+	files := l.Files
+	files.Describe = func(log *hooks.Log) (bool, error) {
+		id := filepath.Base(filepath.Dir(filepath.Dir(filepath.Dir(log.Path))))
+		log.Session, log.Cwd = client.Session{Host: Host, Scope: "default", ID: id}, index()[id].work
+		return true, nil
+	}
+	return files.List(ctx)
 }
 
 // turns implements [hooks.Adapter.ReadLog].
@@ -60,19 +68,6 @@ func (l *logs) turns(e hooks.Event, cursor string) (hooks.LogPage, error) {
 		return hooks.LogPage{Next: cursor}, err
 	}
 	return l.follow.Page(path, cursor)
-}
-
-// List implements [hooks.Logs]. Where a session works is in Kimi's index.
-func (l *logs) List(ctx context.Context) iter.Seq2[hooks.Log, error] {
-	return func(yield func(hooks.Log, error) bool) {
-		index := sessions(l.Root())
-		for log, err := range l.Files.List(ctx) {
-			log.Cwd = index[log.Session.ID].work
-			if !yield(log, err) {
-				return
-			}
-		}
-	}
 }
 
 // Read implements [hooks.Logs].
