@@ -9,13 +9,15 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+
+	"github.com/agentscope-ai/reme-hook/client"
 )
 
-// Files are logs that are files below a folder.
+// Files are logs, or notes, that are files below a folder.
 type Files struct {
 	Root func() string
-	// Patterns are the files' paths below Root, in slashes; a part of one is matched
-	// as [path.Match] does.
+	// Patterns are the files' paths below Root, in slashes. A part of one is matched as
+	// [path.Match] does; ** is any number of folders that are not hidden.
 	Patterns []string
 	// Describe completes a Log that has Path, Size and Modified. It is not ok if the
 	// file is no log of a user's session.
@@ -51,6 +53,10 @@ func (f Files) walk(ctx context.Context, dir string, parts []string, yield func(
 	if !strings.Contains(parts[0], "*") {
 		return f.file(filepath.Join(dir, parts[0]), yield)
 	}
+	deep := parts[0] == "**"
+	if deep && !f.walk(ctx, dir, parts[1:], yield) {
+		return false
+	}
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && !yield(Log{Path: dir}, err) {
 		return false
@@ -59,10 +65,16 @@ func (f Files) walk(ctx context.Context, dir string, parts []string, yield func(
 		if ctx.Err() != nil {
 			return yield(Log{}, ctx.Err())
 		}
+		at := filepath.Join(dir, e.Name())
+		if deep {
+			if e.IsDir() && !strings.HasPrefix(e.Name(), ".") && !f.walk(ctx, at, parts, yield) {
+				return false
+			}
+			continue
+		}
 		if ok, _ := path.Match(parts[0], e.Name()); !ok {
 			continue
 		}
-		at := filepath.Join(dir, e.Name())
 		switch {
 		case len(parts) == 1 && e.Type().IsRegular():
 			if !f.file(at, yield) {
@@ -87,6 +99,16 @@ func (f Files) file(at string, yield func(Log, error) bool) bool {
 		log.Size, log.Modified = st.Size(), st.ModTime()
 	}
 	return yield(log, err)
+}
+
+// Notes are a memory that somebody else keeps in files of text.
+type Notes struct {
+	Name  string // on the command line
+	Title string
+	Host  client.Host // that keeps it, if one does
+	// Refusal says why it cannot be read, and what to do instead.
+	Refusal string
+	Files
 }
 
 // Head is the first line of a file, as each reads it; nil if it has none yet.
