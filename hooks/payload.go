@@ -99,20 +99,21 @@ func (p *patient) Read(buf []byte) (int, error) {
 }
 
 // String returns a string member. A number is returned as it is written.
-func (p Payload) String(key string) string {
-	var v any
-	dec := json.NewDecoder(bytes.NewReader(p[key]))
-	dec.UseNumber()
-	if dec.Decode(&v) != nil {
-		return ""
+func (p Payload) String(key string) (s string) {
+	raw := bytes.TrimSpace(p[key])
+	switch {
+	case len(raw) == 0:
+	case raw[0] == '"':
+		if json.Unmarshal(raw, &s) != nil {
+			return ""
+		}
+	case raw[0] == '-' || raw[0] >= '0' && raw[0] <= '9':
+		var n json.Number
+		if json.Unmarshal(raw, &n) == nil {
+			return n.String()
+		}
 	}
-	switch v := v.(type) {
-	case string:
-		return v
-	case json.Number:
-		return v.String()
-	}
-	return ""
+	return s
 }
 
 // Text returns the text of a member that is a string or a list of content
@@ -132,6 +133,23 @@ func (p Payload) Text(key string) string {
 		}
 	}
 	return strings.Join(texts, "\n\n")
+}
+
+// Content is a message as [Payload.Text] reads it.
+type Content string
+
+// UnmarshalJSON implements [json.Unmarshaler]. What is no text is "".
+func (c *Content) UnmarshalJSON(raw []byte) error {
+	*c = Content(Payload{"": raw}.Text(""))
+	return nil
+}
+
+// Decode decodes a line of a log. Members that are of another type than in v are
+// left as they are in it; it is false if the line is not whole.
+func Decode(line []byte, v any) bool {
+	err := json.Unmarshal(line, v)
+	mismatch := new(json.UnmarshalTypeError)
+	return err == nil || errors.As(err, &mismatch)
 }
 
 // Object returns a member that is an object, else an empty one.

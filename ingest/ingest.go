@@ -28,6 +28,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/agentscope-ai/reme-hook/client"
 	"github.com/agentscope-ai/reme-hook/hooks"
 )
@@ -104,13 +106,20 @@ type Options struct {
 	// Whole compares all of the logs with what the memory holds, and reports the
 	// gaps. Otherwise a run of everything reads what the last one that wrote did not.
 	Whole bool
+	// Later leaves the notes of what is stored to whoever drains the memory's queue.
+	Later bool
 	// pass reads everything and stores nothing of it, so that the next run begins
 	// after it.
 	pass bool
 }
 
-// maxBatch bounds the text of one request, in bytes.
-const maxBatch = 1 << 20
+const (
+	// maxText bounds the text that waits for being stored, in bytes.
+	maxText = 1 << 20
+	// maxWaiting bounds the sessions that do. They are stored at the same time: the
+	// time that takes is that of the disk.
+	maxWaiting = 32
+)
 
 // Run looks through the logs of one host. It ends early only when ctx ends or the
 // memory fails, with what was done until then.
@@ -143,6 +152,8 @@ type run struct {
 	cursors *cursors // nil if all is read from the beginning
 	report  Report
 	told    time.Time
+	waiting []*session // for being stored
+	text    int        // of them, in bytes
 }
 
 func (r *run) all(ctx context.Context) error {
@@ -156,8 +167,7 @@ func (r *run) all(ctx context.Context) error {
 		if err == nil {
 			err = r.log(ctx, log)
 		}
-		var failed *memoryError
-		if errors.As(err, &failed) {
+		if failed := new(memoryError); errors.As(err, &failed) {
 			return failed.err
 		}
 		if err != nil {
@@ -167,6 +177,9 @@ func (r *run) all(ctx context.Context) error {
 			r.told = r.Now()
 			r.Progress(r.report)
 		}
+	}
+	if failed := new(memoryError); errors.As(r.store(ctx), &failed) {
+		return failed.err
 	}
 	return nil
 }
@@ -181,19 +194,23 @@ func (r *run) log(ctx context.Context, log hooks.Log) error {
 	if !r.Since.IsZero() && log.Modified.Before(r.Since) {
 		return nil
 	}
+	key := key(log)
+	if r.cursors != nil && r.cursors.unchanged(key, log) {
+		r.report.Unchanged++
+		return nil
+	}
+	if ok, err := log.Complete(); !ok || err != nil {
+		return err
+	}
 	if r.LeftAlone(log.Session, log.Cwd) {
 		r.report.LeftAlone++
 		return nil
 	}
 	cursor := ""
 	if r.cursors != nil {
-		var unchanged bool
-		if cursor, unchanged = r.cursors.at(log); unchanged {
-			r.report.Unchanged++
-			return nil
-		}
+		cursor = r.cursors.Logs[key].Cursor
 	}
-	s := &session{run: r, log: log}
+	s := &session{run: r, key: key, log: log}
 	for {
 		page, err := r.host.Logs.Read(log, cursor)
 		r.report.Damaged += page.Damaged
@@ -209,25 +226,23 @@ func (r *run) log(ctx context.Context, log hooks.Log) error {
 		if !page.More {
 			break
 		}
+		if ctx.Err() != nil {
+			return &memoryError{ctx.Err()}
+		}
 	}
 	r.report.Bytes += log.Size
-	if err := s.finish(ctx); err != nil {
-		return err
-	}
-	if r.cursors != nil && r.Write {
-		return r.cursors.put(log, cursor)
-	}
-	return nil
+	s.cursor = cursor
+	return s.finish(ctx)
 }
 
 // session is one log on its way into the memory.
 type session struct {
 	*run
+	key    string // in the cursors
 	log    hooks.Log
 	held   map[client.EventID]bool // nil before the memory was asked
-	events []client.Event          // that wait for being stored
-	cwd    string                  // of them
-	size   int                     // of their text
+	lacks  []client.AppendRequest  // that wait for being stored
+	cursor string                  // to go on from when they are; "" if it was not read to its end
 	turns  int
 	gap    Gap
 	days   map[string]int // turns that are missing, by day
@@ -275,6 +290,11 @@ func (s *session) wanted(cwd string, at time.Time) bool {
 
 func (s *session) turn(ctx context.Context, id client.TurnID, cwd string, events []client.Event) error {
 	if s.held == nil {
+		if slices.ContainsFunc(s.waiting, func(o *session) bool { return o.log.Session == s.log.Session }) {
+			if err := s.store(ctx); err != nil { // of two logs of one session, the second adds to the first
+				return err
+			}
+		}
 		held, err := s.heldEvents(ctx, s.log.Session)
 		if err != nil {
 			return &memoryError{err}
@@ -312,15 +332,17 @@ func (s *session) turn(ctx context.Context, id client.TurnID, cwd string, events
 	if !s.Write {
 		return nil
 	}
-	if cwd != s.cwd || s.size > maxBatch {
-		if err := s.store(ctx); err != nil {
-			return err
-		}
+	if n := len(s.lacks); n == 0 || s.lacks[n-1].Cwd != cwd {
+		s.lacks = append(s.lacks, client.AppendRequest{Session: s.log.Session, Cwd: cwd})
 	}
-	s.cwd = cwd
+	req := &s.lacks[len(s.lacks)-1]
+	req.Events = append(req.Events, events...)
 	for _, e := range events {
-		s.events = append(s.events, e)
-		s.size += len(e.Content)
+		s.text += len(e.Content)
+	}
+	if s.text > maxText {
+		s.waiting = append(s.waiting, s)
+		return s.store(ctx)
 	}
 	return nil
 }
@@ -345,43 +367,61 @@ func (in *Ingester) heldEvents(ctx context.Context, s client.Session) (map[clien
 	}
 }
 
-func (s *session) store(ctx context.Context) error {
-	if len(s.events) == 0 {
-		return nil
+// store stores what waits.
+func (r *run) store(ctx context.Context) error {
+	var all errgroup.Group
+	for _, s := range r.waiting {
+		all.Go(func() error { return s.append(ctx) })
 	}
-	_, err := s.Memory.Append(ctx, client.AppendRequest{Session: s.log.Session, Cwd: s.cwd, Events: s.events})
-	s.events, s.size = nil, 0
-	if err != nil {
+	if err := all.Wait(); err != nil {
 		return &memoryError{err}
 	}
+	for _, s := range r.waiting {
+		if s.lacks = nil; s.cursor != "" && r.cursors != nil && r.Write {
+			if err := r.cursors.put(s.key, s.log, s.cursor); err != nil {
+				return &memoryError{err}
+			}
+		}
+	}
+	r.waiting, r.text = nil, 0
 	return nil
+}
+
+func (s *session) append(ctx context.Context) error {
+	for _, req := range s.lacks {
+		if _, err := s.Memory.Append(ctx, req); err != nil {
+			return err
+		}
+	}
+	if len(s.lacks) == 0 {
+		return nil
+	}
+	reason := client.SessionEnd
+	if s.Later {
+		reason = client.TurnEnd
+	}
+	_, err := s.Memory.Flush(ctx, client.FlushRequest{Session: s.log.Session, Reason: reason})
+	return err
 }
 
 // batch is how many turns of a session and a day ReMe extracts at once.
 const batch = 5
 
-// finish stores the rest and counts the session.
+// finish counts the session and lets it wait for being stored.
 func (s *session) finish(ctx context.Context) error {
 	if s.turns > 0 {
 		s.report.Sessions++
 	}
-	if len(s.gap.Turns) == 0 {
+	if len(s.gap.Turns) > 0 {
+		for _, turns := range s.days {
+			s.report.Extractions += (turns + batch - 1) / batch
+		}
+		if s.Whole {
+			s.report.Gaps = append(s.report.Gaps, s.gap)
+		}
+	}
+	if s.waiting = append(s.waiting, s); len(s.waiting) < maxWaiting {
 		return nil
 	}
-	for _, turns := range s.days {
-		s.report.Extractions += (turns + batch - 1) / batch
-	}
-	if s.Whole {
-		s.report.Gaps = append(s.report.Gaps, s.gap)
-	}
-	if !s.Write {
-		return nil
-	}
-	if err := s.store(ctx); err != nil {
-		return err
-	}
-	if _, err := s.Memory.Flush(ctx, client.FlushRequest{Session: s.log.Session, Reason: client.SessionEnd}); err != nil {
-		return &memoryError{err}
-	}
-	return nil
+	return s.store(ctx)
 }

@@ -48,7 +48,7 @@ func (d logDir) List(context.Context) iter.Seq2[hooks.Log, error] {
 }
 
 func (d logDir) Read(l hooks.Log, cursor string) (hooks.LogPage, error) {
-	f := hooks.Follower{New: func() hooks.Fold { return &fold{} }}
+	f := hooks.Follower{New: func() hooks.Fold { return &fold{} }, Each: hooks.Lines}
 	return f.Page(l.Path, cursor)
 }
 

@@ -46,12 +46,7 @@ func (Target) Host() client.Host { return Host }
 // Title implements [install.Target].
 func (Target) Title() string { return "Codex" }
 
-func codexHome(env install.Env) string {
-	if dir := env.Getenv("CODEX_HOME"); dir != "" {
-		return dir
-	}
-	return filepath.Join(env.Home, ".codex")
-}
+func codexHome(env install.Env) string { return env.Folder("CODEX_HOME", ".codex") }
 
 // Find implements [install.Target].
 func (Target) Find(ctx context.Context, env install.Env, o install.Options) install.Found {

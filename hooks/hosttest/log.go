@@ -2,10 +2,13 @@ package hosttest
 
 import (
 	"bytes"
+	"iter"
 	"os"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/klauspost/compress/zstd"
 
 	"github.com/agentscope-ai/reme-hook/hooks"
 )
@@ -47,9 +50,31 @@ func Whole(t *testing.T, read func(cursor string) (hooks.LogPage, error)) (turns
 	}
 }
 
-// Pieces writes a log line by line, each in two halves, and reads on after each.
-// What is told more than once counts as it was told last.
+// Logs are the logs of users' sessions, complete.
+func Logs(t *testing.T, logs hooks.Logs) iter.Seq2[hooks.Log, error] {
+	return func(yield func(hooks.Log, error) bool) {
+		for l, err := range logs.List(t.Context()) {
+			ok := true
+			if err == nil {
+				ok, err = l.Complete()
+			}
+			if (ok || err != nil) && !yield(l, err) {
+				return
+			}
+		}
+	}
+}
+
+// Pieces writes a log line by line, each in two halves, and reads on after each;
+// see [Growing].
 func Pieces(t *testing.T, path string, text []byte, read func(cursor string) (hooks.LogPage, error)) (turns []hooks.LogTurn) {
+	t.Helper()
+	return Growing(t, path, slices.Collect(bytes.Lines(text)), read)
+}
+
+// Growing writes a log part by part, each in two halves, and reads on after each.
+// What is told more than once counts as it was told last.
+func Growing(t *testing.T, path string, parts [][]byte, read func(cursor string) (hooks.LogPage, error)) (turns []hooks.LogTurn) {
 	t.Helper()
 	write(t, path, "", 0o600)
 	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
@@ -58,8 +83,8 @@ func Pieces(t *testing.T, path string, text []byte, read func(cursor string) (ho
 	}
 	defer f.Close()
 	cursor := ""
-	for line := range bytes.Lines(text) {
-		for _, piece := range [][]byte{line[:len(line)/2], line[len(line)/2:]} {
+	for _, part := range parts {
+		for _, piece := range [][]byte{part[:len(part)/2], part[len(part)/2:]} {
 			if _, err := f.Write(piece); err != nil {
 				t.Fatal(err)
 			}
@@ -71,6 +96,15 @@ func Pieces(t *testing.T, path string, text []byte, read func(cursor string) (ho
 		}
 	}
 	return turns
+}
+
+// Frame compresses text as one zstd frame.
+func Frame(text string) []byte {
+	w, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
+	if err != nil {
+		panic(err)
+	}
+	return w.EncodeAll([]byte(text), nil)
 }
 
 func merge(turns, more []hooks.LogTurn) []hooks.LogTurn {

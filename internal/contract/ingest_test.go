@@ -3,6 +3,7 @@
 package contract
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -45,6 +46,15 @@ func TestIngestSame(t *testing.T) {
 			w.say(h, s, "And of pump eight?", Step{Text: "Of cork."})
 			w.interrupt(h, s, "Wait for it.")
 			w.say(h, s, "Go on.", Step{Text: "Gladly."})
+			return h
+		},
+		"dsh": func(w *world) Host {
+			h := w.with("dsh").(*DSH)
+			w.must("install", "dsh")
+			s := w.ask(h, "", "The gasket of pump seven is made of hemp.", Step{Shell: "echo tool-output"}, Step{Text: "Noted."}).Session
+			w.turns(h, s, []string{"And of pump eight?", "/compact", "Ask somebody."}, Step{Text: "Of cork."}, Step{Spawn: "Tell about pumps."}, Step{Text: "They know nothing."})
+			w.interrupt(h, s, "Wait for it.")
+			w.turns(h, s, []string{"Go on.", "/fork", "In a fork."}, Step{Text: "Gladly."}, Step{Text: "Forked."})
 			return h
 		},
 	} {
@@ -103,4 +113,86 @@ func (w *world) dialogs(h Host, workspace string) string {
 		b.WriteString(filepath.Base(file) + "\n" + times.ReplaceAllString(string(raw), `"created_at":""`))
 	}
 	return b.String()
+}
+
+// TestIngestKilled kills hooks, and the host in the middle of a turn. The turns are missing from the memory, but for
+// those that live capture had; gaps tells which, and brings in these and nothing else.
+func TestIngestKilled(t *testing.T) {
+	for name, host := range map[string]func(*world) Host{
+		"codex": func(w *world) Host { return w.codex },
+		"dsh":   func(w *world) Host { return w.with("dsh") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			h := host(w)
+			w.must("install", name, "--trust")
+			hook := filepath.Join(w.home, ".reme/integrations/bin/reme-hook")
+			replace := func(content []byte) []byte {
+				t.Helper()
+				old, err := os.ReadFile(hook)
+				if err == nil {
+					err = os.WriteFile(hook+".new", content, 0o755)
+				}
+				if err == nil {
+					err = os.Rename(hook+".new", hook)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				return old
+			}
+			s := w.run(h, Turn{Prompt: "The gasket of pump seven is made of hemp."}, Step{Text: "Noted."}).Session
+			program := replace([]byte("#!/bin/sh\nkill -9 $$\n"))
+			w.run(h, Turn{Prompt: "And of pump eight?", Session: s}, Step{Text: "Of cork."})
+			w.model(h).Script(Step{Shell: "echo tool-output"}, Step{Hang: true})
+			ctx, kill := context.WithCancel(w.Context())
+			defer kill()
+			go func() {
+				<-w.model(h).Hanging()
+				kill()
+			}()
+			if r, err := h.Run(ctx, Turn{Prompt: "Look into pump nine.", Session: s}); ctx.Err() == nil {
+				t.Fatalf("it was not killed: %+v, %v", r, err)
+			}
+			replace(program)
+			w.delivered()
+
+			gaps := func(args ...string) (turns []string, messages int) {
+				t.Helper()
+				var out struct {
+					Hosts []struct {
+						Gaps []struct {
+							Turns    []string
+							Messages int
+						}
+					}
+				}
+				r := w.must(append([]string{"ingest", "gaps", name, "--json"}, args...)...)
+				if err := json.Unmarshal([]byte(r.Stdout), &out); err != nil || len(out.Hosts) != 1 || len(out.Hosts[0].Gaps) > 1 {
+					t.Fatalf("gaps: %v\n%s", err, r.Stdout)
+				}
+				for _, g := range out.Hosts[0].Gaps {
+					turns, messages = g.Turns, g.Messages
+				}
+				return turns, messages
+			}
+			before := w.dialogs(h, ".reme/workspace")
+			if turns, messages := gaps(); len(turns) != 2 || messages != 3 {
+				t.Errorf("gaps: %d messages of turns %v, want 3 of two", messages, turns)
+			}
+			if now := w.dialogs(h, ".reme/workspace"); now != before {
+				t.Errorf("looking for gaps changed the memory:\n%s\nwas\n%s", now, before)
+			}
+			gaps("--fix")
+			w.dialog(h, s, "user: The gasket of pump seven is made of hemp.", "assistant: Noted.", "user: And of pump eight?", "assistant: Of cork.", "user: Look into pump nine.")
+			if now := w.dialogs(h, ".reme/workspace"); !strings.HasPrefix(now, before) || strings.Contains(now, "tool-output") {
+				t.Errorf("after the fix:\n%s\nwas\n%s", now, before)
+			}
+			w.run(h, Turn{Prompt: "Go on.", Session: s}, Step{Text: "Gladly."})
+			w.delivered()
+			if turns, messages := gaps(); len(turns) != 0 {
+				t.Errorf("gaps after the fix: %d messages of turns %v", messages, turns)
+			}
+		})
+	}
 }
