@@ -20,6 +20,7 @@ import (
 	"github.com/agentscope-ai/reme-hook/client"
 	"github.com/agentscope-ai/reme-hook/hooks"
 	"github.com/agentscope-ai/reme-hook/ingest"
+	"github.com/agentscope-ai/reme-hook/spool"
 	"github.com/agentscope-ai/reme-hook/workspace"
 )
 
@@ -105,33 +106,32 @@ func (a *app) sources(names []string) ([]host, error) {
 type eventMemory struct {
 	client.Service
 	stored  func(context.Context, client.Session) ([]client.Event, error)
-	spooled map[client.SessionKey][]client.Event
+	spooled func(client.Session) ([]spool.Turn, error)
 }
 
 func (m eventMemory) Events(ctx context.Context, s client.Session) ([]client.Event, error) {
-	events, err := m.stored(ctx, s)
-	return append(events, m.spooled[s.Key()]...), err
-}
-
-// ingester makes what reads the logs. It writes nothing by itself.
-func (a *app) ingester(ws *workspace.Workspace) (*ingest.Ingester, error) {
-	m := eventMemory{ws, ws.Events, map[client.SessionKey][]client.Event{}}
-	waiting, err := a.spool().List()
+	waiting, err := m.spooled(s) // first: it may be stored meanwhile
 	if err != nil {
 		return nil, err
 	}
-	for _, e := range waiting {
-		m.spooled[e.Key] = append(m.spooled[e.Key], e.Turn.Events...)
+	events, err := m.stored(ctx, s)
+	for _, t := range waiting {
+		events = append(events, t.Events...)
 	}
+	return events, err
+}
+
+// ingester makes what reads the logs. It writes nothing by itself.
+func (a *app) ingester(ws *workspace.Workspace) *ingest.Ingester {
 	store := a.state()
 	return &ingest.Ingester{
-		Memory: m, Now: a.now,
+		Memory: eventMemory{ws, ws.Events, a.spool().Turns}, Now: a.now,
 		// What is derived of the workspace: whoever deletes it begins anew.
 		Dir: filepath.Join(a.config.Workspace, "metadata", "reme-hook", "ingest"),
 		LeftAlone: func(s client.Session, cwd string) bool {
 			return hooks.LeftAlone(a.config, cwd) || store.Get(s).Bypassed
 		},
-	}, nil
+	}
 }
 
 // interruptible ends with the user's patience.
@@ -161,10 +161,7 @@ func newIngestListCommand(a *app) *cobra.Command {
 			ctx, stop := interruptible(c.Context())
 			defer stop()
 			return a.withWorkspace(func(ws *workspace.Workspace) error {
-				in, err := a.ingester(ws)
-				if err != nil {
-					return err
-				}
+				in := a.ingester(ws)
 				sources := []source{}
 				for _, h := range list {
 					s := source{Host: h.Adapter.Host, Places: h.Logs.Places()}
@@ -303,10 +300,7 @@ type filling struct {
 
 // fill says what the memory lacks, and brings it in if it may.
 func (a *app) fill(ctx context.Context, ws *workspace.Workspace, list []host, o filling) error {
-	in, err := a.ingester(ws)
-	if err != nil {
-		return err
-	}
+	in := a.ingester(ws)
 	reports := []ingest.Report{}
 	var total ingest.Report
 	for _, h := range list {
@@ -331,6 +325,7 @@ func (a *app) fill(ctx context.Context, ws *workspace.Workspace, list []host, o 
 		o.Write = true
 		for i, h := range list {
 			in.Progress = a.progress(h.Adapter.Title, reports[i].Bytes)
+			var err error
 			if reports[i], err = in.Run(ctx, h.Adapter, o.Options); err != nil {
 				return stopped(err)
 			}
@@ -416,10 +411,7 @@ older if neither ever ran.`,
 			ctx, stop := interruptible(c.Context())
 			defer stop()
 			return a.withWorkspace(func(ws *workspace.Workspace) error {
-				in, err := a.ingester(ws)
-				if err != nil {
-					return err
-				}
+				in := a.ingester(ws)
 				var adapters []*hooks.Adapter
 				for _, h := range list {
 					adapters = append(adapters, h.Adapter)

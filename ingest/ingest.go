@@ -21,6 +21,7 @@
 package ingest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"path/filepath"
@@ -229,10 +230,12 @@ func (r *run) log(ctx context.Context, log hooks.Log) error {
 type session struct {
 	*run
 	log    hooks.Log
-	held   map[client.EventID]bool // nil before the memory was asked
-	events []client.Event          // that wait for being stored
-	cwd    string                  // of them
-	size   int                     // of their text
+	held   map[client.EventID]bool         // nil before the memory was asked
+	known  []known                         // what it held then
+	names  map[client.TurnID]client.TurnID // that it has for turns of the log; nil before they were looked for
+	events []client.Event                  // that wait for being stored
+	cwd    string                          // of them
+	size   int                             // of their text
 	turns  int
 	gap    Gap
 	days   map[string]int // turns that are missing, by day
@@ -256,11 +259,37 @@ func (s *session) take(ctx context.Context, turns []hooks.LogTurn) error {
 		if !s.wanted(cwd, events[0].CreatedAt) {
 			continue
 		}
-		if err := s.turn(ctx, t.ID, cwd, events); err != nil {
+		if err := s.turn(ctx, t, cwd, events); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// name is what the memory calls a turn.
+func (s *session) name(t hooks.LogTurn) (client.TurnID, error) {
+	if !t.Unnamed || len(s.known) == 0 || slices.ContainsFunc(s.known, func(k known) bool { return k.id == t.ID }) {
+		return t.ID, nil
+	}
+	if s.names == nil {
+		var log []known
+		for cursor, more := "", true; more; {
+			page, err := s.host.Logs.Read(s.log, cursor)
+			if err != nil {
+				return "", err
+			}
+			for _, t := range page.Turns {
+				events, _ := s.host.Kept(t)
+				for _, k := range knownTurns(events) {
+					k.unnamed = t.Unnamed
+					log = append(log, k)
+				}
+			}
+			cursor, more = page.Next, page.More
+		}
+		s.names = match(log, s.known)
+	}
+	return cmp.Or(s.names[t.ID], t.ID), nil
 }
 
 // wanted tells whether a turn is to be looked at.
@@ -278,7 +307,7 @@ func (s *session) wanted(cwd string, at time.Time) bool {
 	return !s.LeftAlone(s.log.Session, cwd)
 }
 
-func (s *session) turn(ctx context.Context, id client.TurnID, cwd string, events []client.Event) error {
+func (s *session) turn(ctx context.Context, t hooks.LogTurn, cwd string, events []client.Event) error {
 	if s.held == nil {
 		s.held = map[client.EventID]bool{}
 		known, err := s.Memory.Events(ctx, s.log.Session)
@@ -288,7 +317,13 @@ func (s *session) turn(ctx context.Context, id client.TurnID, cwd string, events
 		for _, e := range known {
 			s.held[e.ID] = true
 		}
+		s.known = knownTurns(known)
 	}
+	id, err := s.name(t)
+	if err != nil {
+		return err
+	}
+	rename(events, t.ID, id)
 	r := &s.report
 	s.turns++
 	r.Turns++

@@ -2,7 +2,9 @@ package hosttest
 
 import (
 	"bytes"
+	"database/sql"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -40,7 +42,7 @@ func Whole(t *testing.T, read func(cursor string) (hooks.LogPage, error)) (turns
 		if err != nil {
 			t.Fatal(err)
 		}
-		turns, damaged = merge(turns, page.Turns), damaged+page.Damaged
+		turns, damaged = Merge(turns, page.Turns), damaged+page.Damaged
 		if cursor = page.Next; !page.More {
 			return turns, damaged
 		}
@@ -67,13 +69,15 @@ func Pieces(t *testing.T, path string, text []byte, read func(cursor string) (ho
 			if err != nil {
 				t.Fatal(err)
 			}
-			turns, cursor = merge(turns, page.Turns), page.Next
+			turns, cursor = Merge(turns, page.Turns), page.Next
 		}
 	}
 	return turns
 }
 
-func merge(turns, more []hooks.LogTurn) []hooks.LogTurn {
+// Merge adds turns to those that were told before. What is told more than once
+// counts as it was told last.
+func Merge(turns, more []hooks.LogTurn) []hooks.LogTurn {
 	for _, t := range more {
 		if i := slices.IndexFunc(turns, func(o hooks.LogTurn) bool { return o.ID == t.ID }); i >= 0 {
 			turns[i] = t
@@ -82,4 +86,22 @@ func merge(turns, more []hooks.LogTurn) []hooks.LogTurn {
 		}
 	}
 	return turns
+}
+
+// Database makes a database, or changes it, by SQL.
+func Database(t *testing.T, path string, statements ...string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for _, s := range statements {
+		if _, err := db.Exec(s); err != nil {
+			t.Fatal(err)
+		}
+	}
 }

@@ -154,6 +154,7 @@ func TestHermesUnfinished(t *testing.T) {
 			s := w.sessionOf(h)
 			w.tell(h, s, "Go on, please.", Step{Text: "Well."})
 			w.dialog(h, s, "user: "+billing, "user: Go on, please.", "assistant: Well.")
+			w.ingested(h, 2, named)
 			w.say(w.codex, "", askBilling)
 			w.shown(w.last(w.codex, Main), 1, billing)
 		})
@@ -229,10 +230,11 @@ func TestHermesCompaction(t *testing.T) {
 			after := []string{"user: " + askBilling, "assistant: Four."}
 			if r.Session == s {
 				w.dialog(h, s, append(before, after...)...)
-				return
+			} else {
+				w.dialog(h, s, before...)
+				w.dialog(h, r.Session, after...)
 			}
-			w.dialog(h, s, before...)
-			w.dialog(h, r.Session, after...)
+			w.ingested(h, 5, name != "shell hooks")
 		})
 	}
 }
@@ -265,6 +267,7 @@ func TestHermesInteractive(t *testing.T) {
 	}
 	if sessions = slices.Compact(sessions); len(sessions) == 2 {
 		w.shown(requests[2], 1, billing)
+		w.ingested(h, 3, named)
 	}
 }
 
@@ -285,6 +288,7 @@ func TestHermesSubagent(t *testing.T) {
 	if rows := w.rows(h); len(rows) != 2 {
 		w.Errorf("captured: %+v", rows)
 	}
+	w.ingested(h, 1, named)
 }
 
 // Hermes' own commands know the provider, and doctor finds what Hermes is silent about.

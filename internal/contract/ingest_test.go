@@ -3,7 +3,9 @@
 package contract
 
 import (
+	"bytes"
 	"encoding/json"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -14,16 +16,16 @@ import (
 // TestIngestSame holds conversations with hooks, and reads the hosts' logs of them. A backfill adds nothing to the memory,
 // and makes of an empty one the same rows, but for their times.
 func TestIngestSame(t *testing.T) {
-	for name, talk := range map[string]func(*world) Host{
-		"codex": func(w *world) Host {
+	for name, talk := range map[string]func(*world) (Host, int){
+		"codex": func(w *world) (Host, int) {
 			h := w.codex
 			s := w.say(h, "", "The gasket of pump seven is made of hemp.", Step{Shell: "echo tool-output"}, Step{Text: "Noted."}).Session
 			w.say(h, s, "And of pump eight?", Step{Text: "Of cork."})
 			w.interrupt(h, s, "Wait for it.")
 			w.say(h, s, "Go on.", Step{Text: "Gladly."})
-			return h
+			return h, 4
 		},
-		"claude-code": func(w *world) Host {
+		"claude-code": func(w *world) (Host, int) {
 			h := w.claude
 			w.put("src/project/.claude/commands/pump.md", "Tell about pump $ARGUMENTS.\n", 0o644)
 			s := w.say(h, "", "The gasket of pump seven is made of hemp.", Step{Shell: "echo tool-output"}, Step{Text: "Noted."}).Session
@@ -36,46 +38,85 @@ func TestIngestSame(t *testing.T) {
 			if fork.Code != 0 {
 				w.Fatalf("fork: %+v", fork)
 			}
-			return h
+			return h, 6
 		},
-		"kimi": func(w *world) Host {
+		"kimi": func(w *world) (Host, int) {
 			h := w.with("kimi")
 			w.must("install", "kimi")
 			s := w.say(h, "", "The gasket of pump seven is made of hemp.", Step{Shell: "echo tool-output"}, Step{Text: "Noted."}).Session
 			w.say(h, s, "And of pump eight?", Step{Text: "Of cork."})
 			w.interrupt(h, s, "Wait for it.")
 			w.say(h, s, "Go on.", Step{Text: "Gladly."})
-			return h
+			return h, 4
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWired(t)
-			h := talk(w)
-			w.delivered()
-			live := w.dialogs(h, ".reme/workspace")
-			if len(live) == 0 {
-				t.Fatal("nothing was captured")
-			}
-			var out struct {
-				Hosts []struct {
-					Turns    int
-					Missing  struct{ Turns int }
-					Problems []any
-				}
-			}
-			r := w.must("ingest", "backfill", name, "--yes", "--json")
-			if err := json.Unmarshal([]byte(r.Stdout), &out); err != nil || len(out.Hosts) != 1 || out.Hosts[0].Turns < 4 || out.Hosts[0].Missing.Turns != 0 || len(out.Hosts[0].Problems) != 0 {
-				t.Errorf("backfill after live capture: %v\n%s", err, r.Stdout)
-			}
-			if after := w.dialogs(h, ".reme/workspace"); after != live {
-				t.Errorf("the backfill changed the memory:\n%s\nwas\n%s", after, live)
-			}
-			w.put(".reme/integrations/config.toml", "workspace = \""+filepath.Join(w.home, "other")+"\"\n", 0o600)
-			w.must("ingest", "backfill", name, "--yes")
-			if filled := w.dialogs(h, "other"); filled != live {
-				t.Errorf("from the logs alone:\n%s\nlive:\n%s", filled, live)
-			}
+			h, turns := talk(w)
+			w.ingested(h, turns, named)
 		})
+	}
+}
+
+// naming tells whether a log has the names that live capture gave to all turns.
+type naming bool
+
+const (
+	named   naming = true
+	unnamed naming = false
+)
+
+// ingested reads the logs of conversations that were captured live and have so many turns. A backfill adds nothing to the
+// memory, and makes of an empty one the same rows, but for their times and for names that the log does not have.
+func (w *world) ingested(h Host, turns int, n naming) {
+	w.Helper()
+	w.delivered()
+	live := w.dialogs(h, w.workspace, n)
+	w.backfill(h, w.workspace, turns, 0)
+	if after := w.dialogs(h, w.workspace, n); after != live {
+		w.Errorf("the backfill changed the memory:\n%s\nwas\n%s", after, live)
+	}
+	other := filepath.Join(w.home, "tmp", "other")
+	defer os.RemoveAll(other)
+	w.backfill(h, other, turns, turns)
+	if filled := w.dialogs(h, other, n); filled != live {
+		w.Errorf("from the logs alone:\n%s\nlive:\n%s", filled, live)
+	}
+	err := filepath.WalkDir(other, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		raw, err := os.ReadFile(path)
+		if bytes.Contains(raw, []byte("toolran")) || bytes.Contains(raw, []byte("tool-output")) {
+			w.Errorf("what a tool gave is in %s", path)
+		}
+		return err
+	})
+	if err != nil {
+		w.Error(err)
+	}
+}
+
+// backfill brings into a memory what the logs of a host have: so many turns, some of which it lacks.
+func (w *world) backfill(h Host, workspace string, turns, missing int) {
+	w.Helper()
+	env := hostEnv(w.home, w.path(), w.codex.Model.URL(), "REME_WORKSPACE="+workspace)
+	r, err := start(w.Context(), w.project, env, nil, nil, binary, "ingest", "backfill", h.Name(), "--yes", "--json")
+	var out struct {
+		Hosts []struct {
+			Turns, Damaged int
+			Missing        struct{ Turns int }
+			Problems       []any
+		}
+	}
+	if err == nil {
+		err = json.Unmarshal([]byte(r.Stdout), &out)
+	}
+	if err != nil || len(out.Hosts) != 1 {
+		w.Fatalf("backfill: %v\n%s%s", err, r.Stdout, r.Stderr)
+	}
+	if got := out.Hosts[0]; got.Turns != turns || got.Missing.Turns != missing || got.Damaged != 0 || len(got.Problems) != 0 {
+		w.Errorf("backfill, want %d turns, %d of them missing:\n%s", turns, missing, r.Stdout)
 	}
 }
 
@@ -85,14 +126,17 @@ func (w *world) interrupt(h Host, session, prompt string) {
 	w.run(h, Turn{Prompt: prompt, Session: session, Interrupt: w.model(h).Hanging()}, Step{Hang: true})
 }
 
-var times = regexp.MustCompile(`"created_at":"[^"]*"`)
+var (
+	times = regexp.MustCompile(`"created_at":"[^"]*"`)
+	names = regexp.MustCompile(`"(id|turn_id)":"[^"]*"`)
+)
 
 // dialogs is all that a workspace holds of a host, without times.
-func (w *world) dialogs(h Host, workspace string) string {
+func (w *world) dialogs(h Host, workspace string, n naming) string {
 	w.Helper()
-	files, err := filepath.Glob(filepath.Join(w.home, workspace, "session/dialog", h.Name(), "*.jsonl"))
-	if err != nil {
-		w.Fatal(err)
+	files, err := filepath.Glob(filepath.Join(workspace, "session/dialog", h.Name(), "*.jsonl"))
+	if err != nil || len(files) == 0 {
+		w.Fatalf("nothing was captured: %v", err)
 	}
 	var b strings.Builder
 	for _, file := range files {
@@ -100,7 +144,11 @@ func (w *world) dialogs(h Host, workspace string) string {
 		if err != nil {
 			w.Fatal(err)
 		}
-		b.WriteString(filepath.Base(file) + "\n" + times.ReplaceAllString(string(raw), `"created_at":""`))
+		text := times.ReplaceAllString(string(raw), `"created_at":""`)
+		if n == unnamed {
+			text = names.ReplaceAllString(text, `"$1":""`)
+		}
+		b.WriteString(filepath.Base(file) + "\n" + text)
 	}
 	return b.String()
 }
