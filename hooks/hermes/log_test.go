@@ -115,8 +115,10 @@ func TestSessions(t *testing.T) {
 			"default/a in /src\nafter-0! assistant: It ended.\nafter-2! user: Hello | assistant: Hi again."},
 		"tools": {begin("a", "cli", "", "") + say("a", "1 user x", "2 tool secret") + "INSERT INTO messages (session_id, role, content, timestamp, finish_reason) VALUES ('a', 'assistant', 'I look', 3, 'tool_calls');",
 			"default/a in /src\nafter-0 user: x"},
-		"a group": {begin("a", "cli", "", "") + "INSERT INTO messages (session_id, role, content, timestamp, observed) VALUES ('a', 'user', 'of others', 1, 1);" + say("a", "2 user mine", "3 assistant Yes."),
-			"default/a in /src\nafter-1! user: mine | assistant: Yes."},
+		"a group": {begin("a", "cli", "", "") + say("a", "1 user mine") + "INSERT INTO messages (session_id, role, content, timestamp, observed) VALUES ('a', 'user', 'of others', 2, 1);" + say("a", "3 assistant Yes.", "4 user more"),
+			"default/a in /src\nafter-0! user: mine | assistant: Yes.\nafter-3 user: more"},
+		"sent at once": {begin("a", "telegram", "", "") + say("a", "1 user go on", "2 assistant A.", "3 user more", "3 user go on"),
+			"default/a in /src\nafter-0! user: go on | assistant: A.\nafter-2! user: more\nafter-3 user: go on"},
 		"parts": {begin("a", "cli", "", "") + "INSERT INTO messages (session_id, role, content, timestamp) VALUES ('a', 'user', char(0) || 'json:[{\"type\":\"text\",\"text\":\"seen\"},{\"type\":\"image_url\"}]', 1), ('a', 'user', char(0) || 'json:[{', 2), ('a', 'user', x'ff', 'x');",
 			"default/a in /src\nafter-0! user: seen\nafter-2 user: \xff\ndamaged: 1"},
 		"a branch": {begin("a", "cli", "", "") + say("a", "1 user go on", "2 assistant A.", "3 user more", "4 assistant B.") + begin("b", "cli", ", model_config, parent_session_id", `, '{"_branched_from": "a"}', 'a'`) +
@@ -131,6 +133,9 @@ func TestSessions(t *testing.T) {
 			"default/a in /src\nafter-0! user: go on | assistant: A.\nafter-5! user: new\nafter-5+! user: again | assistant: B."},
 		"compacted in a turn": {begin("a", "cli", "", "") + say("a", "1 user go on", "2 assistant A.", "3 user go on", "3.5 tool x",
 			"5 user go on", "5.000001 assistant "+summary, "5.000002 user go on", "5.000003 tool x", "6 assistant B."),
+			"default/a in /src\nafter-0! user: go on | assistant: A.\nafter-2! user: go on | assistant: B."},
+		"compacted before an answer": {begin("a", "cli", "", "") + say("a", "1 user go on", "2 assistant A.", "3 user go on",
+			"5 assistant "+summary, "5.000001 user go on", "6 assistant B."),
 			"default/a in /src\nafter-0! user: go on | assistant: A.\nafter-2! user: go on | assistant: B."},
 		"rotated before a prompt": {begin("a", "cli", ", end_reason", ", 'compression'") + say("a", "1 user go on", "2 assistant A.", "3 user new") + begin("b", "cli", ", parent_session_id", ", 'a'") +
 			say("b", "4 assistant "+summary, "4.000001 assistant A.", "4.000002 user new", "5 assistant B."),

@@ -138,6 +138,8 @@ func TestSessions(t *testing.T) {
 			"main/a in /src\nr! user: x\n~s! user: y\n~t user: z"},
 		"of OpenClaw itself": {begin("a", "agent:main:main") + add("a", user("r", "x"), agent("r", "X.", "stop"), message(`"role":"assistant","content":[{"type":"text","text":"X. mirrored"}],"model":"delivery-mirror"`)),
 			"main/a in /src\nr! user: x | assistant: X."},
+		"of OpenClaw itself, for want of an answer": {begin("a", "agent:main:main") + add("a", user("r", "x"), agent("", "Failed", "stop")),
+			"main/a in /src\n~r user: x"},
 		"damaged": {begin("a", "agent:main:main") + add("a", user("r", "x"), `{"type":"mess`, agent("r", "X.", "stop")) + "INSERT INTO transcript_events VALUES ('a', 9, NULL, 1, x'28b52ffd00', 9);",
 			"main/a in /src\nr! user: x | assistant: X.\ndamaged: 2"},
 	} {

@@ -3,13 +3,16 @@
 package contract
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -118,6 +121,36 @@ func (w *world) backfill(h Host, workspace string, turns, missing int) {
 	if got := out.Hosts[0]; got.Turns != turns || got.Missing.Turns != missing || got.Damaged != 0 || len(got.Problems) != 0 {
 		w.Errorf("backfill, want %d turns, %d of them missing:\n%s", turns, missing, r.Stdout)
 	}
+}
+
+// watch follows the log of a host until the test ends. It returns when it begins to, and what it returns waits until
+// something was brought in.
+func (w *world) watch(h Host) (brought func()) {
+	w.Helper()
+	c := exec.Command(binary, "ingest", "watch", h.Name())
+	c.Env, c.Stderr = hostEnv(w.home, w.path(), w.codex.Model.URL()), os.Stderr
+	out, err := c.StdoutPipe()
+	if err == nil {
+		err = c.Start()
+	}
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(func() {
+		c.Process.Signal(syscall.SIGTERM)
+		if err := c.Wait(); err != nil {
+			w.Errorf("ingest watch: %v", err)
+		}
+	})
+	lines := bufio.NewScanner(out)
+	brought = func() {
+		w.Helper()
+		if !lines.Scan() {
+			w.Fatal("ingest watch has ended")
+		}
+	}
+	brought() // says that it watches
+	return brought
 }
 
 // interrupt begins a turn and stops the agent in the middle of it.

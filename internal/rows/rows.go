@@ -41,7 +41,7 @@ func Open(ctx context.Context, path string) (*DB, error) {
 		return nil, err
 	}
 	d := &DB{path: path}
-	query := "mode=ro&_pragma=busy_timeout(1000)&_pragma=query_only(1)&_pragma=cell_size_check(1)"
+	query := "mode=ro&_pragma=busy_timeout(1000)&_pragma=cell_size_check(1)"
 	alone, err := isAlone(path)
 	if err != nil {
 		return nil, err

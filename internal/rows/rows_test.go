@@ -98,6 +98,9 @@ func TestOpen(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			if alone := name == "ended"; alone != (db.lone != nil) {
+				t.Errorf("read without locks: %v", !alone)
+			}
 			if got := count(t, db); got != want {
 				t.Errorf("%d rows, want %d", got, want)
 			}
