@@ -100,24 +100,14 @@ func (a *app) sources(names []string) ([]host, error) {
 }
 
 // ingester makes what reads the logs. It writes nothing by itself.
-func (a *app) ingester(m memory) (*ingest.Ingester, error) {
-	waiting, err := a.spool().List()
-	if err != nil {
-		return nil, err
-	}
+func (a *app) ingester(m memory) *ingest.Ingester {
 	store := a.state()
-	in := &ingest.Ingester{
-		Memory: m, Waiting: map[client.SessionKey][]client.EventID{}, Now: a.now, Dir: a.cursorDir(),
+	return &ingest.Ingester{
+		Memory: m, Waiting: a.spool().Events, Now: a.now, Dir: a.cursorDir(),
 		LeftAlone: func(s client.Session, cwd string) bool {
 			return hooks.LeftAlone(a.config, cwd) || store.Get(s).Bypassed
 		},
 	}
-	for _, w := range waiting {
-		for _, e := range w.Turn.Events {
-			in.Waiting[w.Key] = append(in.Waiting[w.Key], e.ID)
-		}
-	}
-	return in, nil
 }
 
 // cursorDir is where ingest keeps up to where it has read. That of the embedded
@@ -146,11 +136,7 @@ func (a *app) withSources(c *cobra.Command, names []string, fn func(context.Cont
 	ctx, stop := interruptible(c.Context())
 	defer stop()
 	return a.withMemory(ctx, func(m memory) error {
-		in, err := a.ingester(m)
-		if err != nil {
-			return err
-		}
-		return fn(ctx, in, list)
+		return fn(ctx, a.ingester(m), list)
 	})
 }
 

@@ -49,6 +49,9 @@ type LogTurn struct {
 	ID       client.TurnID
 	Messages []LogMessage // what the user and the main agent said, in order
 	Ended    bool
+	// Unnamed says that the log may lack the name that live capture gave to the turn.
+	// The ID is made of what it has; the turn is known by its order and its text.
+	Unnamed bool
 	// Delegated says that a subagent is at work for the turn: a stop that comes now
 	// is most likely the subagent's.
 	Delegated bool

@@ -21,6 +21,7 @@
 package ingest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"path/filepath"
@@ -37,8 +38,9 @@ import (
 // Ingester reads the logs of hosts.
 type Ingester struct {
 	Memory client.Ledger
-	// Waiting are events on their way to the memory, which will have them.
-	Waiting map[client.SessionKey][]client.EventID
+	// Waiting returns the events of a session that are on their way to the memory,
+	// which will have them. It may be nil.
+	Waiting func(client.Session) ([]client.Event, error)
 	// LeftAlone tells sessions that are not to be remembered: by where they work, or
 	// because the user said so.
 	LeftAlone func(s client.Session, cwd string) bool
@@ -240,9 +242,11 @@ type session struct {
 	*run
 	key    string // in the cursors
 	log    hooks.Log
-	held   map[client.EventID]bool // nil before the memory was asked
-	lacks  []client.AppendRequest  // that wait for being stored
-	cursor string                  // to go on from when they are; "" if it was not read to its end
+	lacks  []client.AppendRequest          // that wait for being stored
+	cursor string                          // to go on from when they are; "" if it was not read to its end
+	held   map[client.EventID]bool         // nil before the memory was asked
+	known  []known                         // what it held then
+	names  map[client.TurnID]client.TurnID // that it has for turns of the log; nil before they were looked for
 	turns  int
 	gap    Gap
 	days   map[string]int // turns that are missing, by day
@@ -266,11 +270,37 @@ func (s *session) take(ctx context.Context, turns []hooks.LogTurn) error {
 		if !s.wanted(cwd, events[0].CreatedAt) {
 			continue
 		}
-		if err := s.turn(ctx, t.ID, cwd, events); err != nil {
+		if err := s.turn(ctx, t, cwd, events); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// name is what the memory calls a turn.
+func (s *session) name(t hooks.LogTurn) (client.TurnID, error) {
+	if !t.Unnamed || len(s.known) == 0 || slices.ContainsFunc(s.known, func(k known) bool { return k.id == t.ID }) {
+		return t.ID, nil
+	}
+	if s.names == nil {
+		var log []known
+		for cursor, more := "", true; more; {
+			page, err := s.host.Logs.Read(s.log, cursor)
+			if err != nil {
+				return "", err
+			}
+			for _, t := range page.Turns {
+				events, _ := s.host.Kept(t)
+				for _, k := range knownTurns(events) {
+					k.unnamed = t.Unnamed
+					log = append(log, k)
+				}
+			}
+			cursor, more = page.Next, page.More
+		}
+		s.names = match(log, s.known)
+	}
+	return cmp.Or(s.names[t.ID], t.ID), nil
 }
 
 // wanted tells whether a turn is to be looked at.
@@ -288,19 +318,22 @@ func (s *session) wanted(cwd string, at time.Time) bool {
 	return !s.LeftAlone(s.log.Session, cwd)
 }
 
-func (s *session) turn(ctx context.Context, id client.TurnID, cwd string, events []client.Event) error {
+func (s *session) turn(ctx context.Context, t hooks.LogTurn, cwd string, events []client.Event) error {
 	if s.held == nil {
 		if slices.ContainsFunc(s.waiting, func(o *session) bool { return o.log.Session == s.log.Session }) {
 			if err := s.store(ctx); err != nil { // of two logs of one session, the second adds to the first
 				return err
 			}
 		}
-		held, err := s.heldEvents(ctx, s.log.Session)
-		if err != nil {
+		if err := s.ask(ctx); err != nil {
 			return &memoryError{err}
 		}
-		s.held = held
 	}
+	id, err := s.name(t)
+	if err != nil {
+		return err
+	}
+	rename(events, t.ID, id)
 	r := &s.report
 	s.turns++
 	r.Turns++
@@ -347,24 +380,33 @@ func (s *session) turn(ctx context.Context, id client.TurnID, cwd string, events
 	return nil
 }
 
-// heldEvents are the events of a session that the memory holds or will hold.
-func (in *Ingester) heldEvents(ctx context.Context, s client.Session) (map[client.EventID]bool, error) {
-	held := map[client.EventID]bool{}
-	for _, id := range in.Waiting[s.Key()] {
-		held[id] = true
+// ask asks for the events that the memory holds or will hold.
+func (s *session) ask(ctx context.Context) error {
+	var waiting, events []client.Event
+	if s.Waiting != nil {
+		var err error
+		if waiting, err = s.Waiting(s.log.Session); err != nil { // first: they may be stored meanwhile
+			return err
+		}
 	}
-	for offset := 0; ; {
-		page, err := in.Memory.SessionEvents(ctx, client.SessionEventsRequest{Session: s, Offset: offset})
+	for total := 1; len(events) < total; {
+		page, err := s.Memory.SessionEvents(ctx, client.SessionEventsRequest{Session: s.log.Session, Offset: len(events)})
 		if err != nil {
-			return nil, err
+			return err
 		}
-		for _, id := range page.EventIDs {
-			held[id] = true
-		}
-		if offset += len(page.EventIDs); len(page.EventIDs) == 0 || offset >= page.Total {
-			return held, nil
+		events = append(events, page.Events...)
+		if total = page.Total; len(page.Events) == 0 {
+			break
 		}
 	}
+	s.held = map[client.EventID]bool{}
+	events = slices.DeleteFunc(append(events, waiting...), func(e client.Event) bool {
+		twice := s.held[e.ID]
+		s.held[e.ID] = true
+		return twice
+	})
+	s.known = knownTurns(events)
+	return nil
 }
 
 // store stores what waits.

@@ -162,6 +162,23 @@ func (s Spool) Unfinished(session client.Session) []Turn {
 	return out
 }
 
+// Events returns what is there of a session, in quarantine too.
+func (s Spool) Events(session client.Session) ([]client.Event, error) {
+	var out []client.Event
+	for _, dir := range []string{s.pending(session.Key()), s.quarantine(session.Key())} {
+		records, err := load(dir)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range records {
+			if r.err == nil {
+				out = append(out, r.Turn.Events...)
+			}
+		}
+	}
+	return out, nil
+}
+
 // record is a Turn with its file's name. One that cannot be read has only that
 // and an error.
 type record struct {

@@ -2,8 +2,10 @@ package hosttest
 
 import (
 	"bytes"
+	"database/sql"
 	"iter"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -43,7 +45,7 @@ func Whole(t *testing.T, read func(cursor string) (hooks.LogPage, error)) (turns
 		if err != nil {
 			t.Fatal(err)
 		}
-		turns, damaged = merge(turns, page.Turns), damaged+page.Damaged
+		turns, damaged = Merge(turns, page.Turns), damaged+page.Damaged
 		if cursor = page.Next; !page.More {
 			return turns, damaged
 		}
@@ -92,7 +94,7 @@ func Growing(t *testing.T, path string, parts [][]byte, read func(cursor string)
 			if err != nil {
 				t.Fatal(err)
 			}
-			turns, cursor = merge(turns, page.Turns), page.Next
+			turns, cursor = Merge(turns, page.Turns), page.Next
 		}
 	}
 	return turns
@@ -107,7 +109,9 @@ func Frame(text string) []byte {
 	return w.EncodeAll([]byte(text), nil)
 }
 
-func merge(turns, more []hooks.LogTurn) []hooks.LogTurn {
+// Merge adds turns to those that were told before. What is told more than once
+// counts as it was told last.
+func Merge(turns, more []hooks.LogTurn) []hooks.LogTurn {
 	for _, t := range more {
 		if i := slices.IndexFunc(turns, func(o hooks.LogTurn) bool { return o.ID == t.ID }); i >= 0 {
 			turns[i] = t
@@ -116,4 +120,22 @@ func merge(turns, more []hooks.LogTurn) []hooks.LogTurn {
 		}
 	}
 	return turns
+}
+
+// Database makes a database, or changes it, by SQL.
+func Database(t *testing.T, path string, statements ...string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for _, s := range statements {
+		if _, err := db.Exec(s); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
