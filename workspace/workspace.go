@@ -66,6 +66,7 @@ type Workspace struct {
 	loc       *time.Location
 	info      client.Info
 	locks     durable.Stripes // one per session
+	busyWait  time.Duration   // for the index
 	elsewhere Elsewhere
 
 	// extract makes of a session, which is locked, what is to last of it. It is done
@@ -88,7 +89,7 @@ func Open(dir string, opts Options) (*Workspace, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Workspace{dir: abs, now: opts.Now, loc: opts.Location, elsewhere: opts.Elsewhere, state: IndexOK}
+	w := &Workspace{dir: abs, now: opts.Now, loc: opts.Location, elsewhere: opts.Elsewhere, busyWait: busyWait, state: IndexOK}
 	if w.now == nil {
 		w.now = time.Now
 	}
