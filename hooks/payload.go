@@ -11,8 +11,11 @@ import (
 	"time"
 )
 
-// maxPayload bounds what is read of a payload, in bytes.
-const maxPayload = 16 << 20
+// What bounds a payload, in bytes.
+const (
+	maxPayload = 64 << 20 // as it comes
+	maxHeld    = 6 << 20  // its long strings shortened; so a hook does with 40 MB
+)
 
 // stdinIdle is how long a payload may pause.
 const stdinIdle = time.Second
@@ -25,10 +28,10 @@ type Payload map[string]json.RawMessage
 // stream. It returns the members that arrived whole together with the error
 // that ended the reading: a cut payload still names its session. The error is
 // [io.EOF] only if there was nothing to read. It gives up when nothing arrives for
-// a second.
+// a second. Long strings lack their middle.
 func ReadPayload(r io.Reader) (Payload, error) {
 	p := Payload{}
-	dec := json.NewDecoder(skipBOM(&patient{r: io.LimitReader(r, maxPayload), idle: stdinIdle}))
+	dec := json.NewDecoder(io.LimitReader(newShortener(skipBOM(&patient{r: io.LimitReader(r, maxPayload), idle: stdinIdle})), maxHeld))
 	tok, err := dec.Token()
 	if err != nil {
 		return p, fmt.Errorf("read payload: %w", err)
@@ -75,6 +78,7 @@ func skipBOM(r io.Reader) io.Reader {
 type patient struct {
 	r    io.Reader
 	idle time.Duration
+	own  []byte // what r reads into
 }
 
 func (p *patient) Read(buf []byte) (int, error) {
@@ -83,7 +87,10 @@ func (p *patient) Read(buf []byte) (int, error) {
 		err error
 	}
 	done := make(chan result, 1)
-	own := make([]byte, len(buf))
+	if len(p.own) < len(buf) {
+		p.own = make([]byte, len(buf))
+	}
+	own := p.own[:len(buf)]
 	go func() {
 		n, err := p.r.Read(own)
 		done <- result{n, err}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/agentscope-ai/reme-hook/client"
 	"github.com/agentscope-ai/reme-hook/install"
+	"github.com/agentscope-ai/reme-hook/internal/durable"
 	"github.com/pelletier/go-toml/v2"
 )
 
@@ -183,7 +184,7 @@ func plugins(env install.Env) map[string]string {
 	out := map[string]string{}
 	for id, p := range config.Plugins {
 		name, market, _ := strings.Cut(id, "@")
-		copies, _ := filepath.Glob(filepath.Join(codexHome(env), "plugins", "cache", market, name, "*"))
+		copies, _ := durable.Glob(filepath.Join(codexHome(env), "plugins", "cache", market, name), "*")
 		if p.Enabled && len(copies) > 0 {
 			out[id] = copies[len(copies)-1]
 		}

@@ -158,6 +158,9 @@ func (d Doctor) backlog() []Finding {
 	if b.Failures > 0 {
 		out = append(out, Finding{serviceArea, Problem, fmt.Sprintf("delivery failed, %s in a row (%s): %s", count(b.Failures, "time"), b.Class, b.Reason), "mend the cause, then `reme-hook spool replay`"})
 	}
+	if d.Spool.Full() {
+		out = append(out, Finding{serviceArea, Problem, "the spool is full: what is there stays, what is said now is lost unless the memory takes it at once", "mend the cause, then `reme-hook spool replay`; `reme-hook spool export` saves what waits, `reme-hook spool drop` makes room"})
+	}
 	if due > 0 {
 		out = append(out, Finding{serviceArea, Note, count(due, "record") + " waiting for delivery", "any later hook delivers; `reme-hook spool replay` does it now"})
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/agentscope-ai/reme-hook/client"
 	"github.com/agentscope-ai/reme-hook/hooks"
 	"github.com/agentscope-ai/reme-hook/internal/config"
+	"github.com/agentscope-ai/reme-hook/internal/durable"
 )
 
 // Call runs one hook of a host as the host would, in an environment, and
@@ -55,7 +56,7 @@ func Probe(ctx context.Context, teach, ask Side) error {
 	}); err != nil {
 		return err
 	}
-	if rows, err := filepath.Glob(filepath.Join(scratch, "workspace", "session", "dialog", "*", "*.jsonl")); err != nil || len(rows) == 0 {
+	if rows, err := durable.Glob(scratch, "workspace/session/dialog/*/*.jsonl"); err != nil || len(rows) == 0 {
 		return errors.New("capture does not work: the hooks ran, but the turn did not reach the memory")
 	}
 	out, err := ask.run(ctx, env, hooks.Event{
