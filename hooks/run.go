@@ -39,6 +39,8 @@ type Runner struct {
 	Poke func()
 	// Due tells whether the deliverer has anything to do beside delivering.
 	Due func() bool
+	// Behind tells whether a recall came across something that is for the deliverer.
+	Behind func() bool
 	Log *slog.Logger
 }
 

@@ -18,6 +18,8 @@ type tx struct {
 	stmts map[string]*sql.Stmt
 	later []postponed
 	words map[string]struct{} // as they are spelt
+	// uncovered are notes that are to be indexed after it.
+	uncovered []string
 }
 
 // postponed is a change of the full-text index. They come last in a transaction:
@@ -200,13 +202,40 @@ func (t *tx) forget(path string) error {
 	if err != nil || r.was.path == "" {
 		return err
 	}
+	kind, key := r.kind, r.key
 	if err := t.clear(r); err != nil {
 		return err
 	}
 	if err := t.addSum(r.was.sum()); err != nil {
 		return err
 	}
-	return t.exec("DELETE FROM files WHERE id=?", r.id)
+	if err := t.exec("DELETE FROM files WHERE id=?", r.id); err != nil || kind != dialog {
+		return err
+	}
+	return t.uncover(key)
+}
+
+// covered tells that the turns which a generated note was made of are searched.
+func (t *tx) covered(key string) (bool, error) {
+	var one int
+	return t.get("SELECT 1 FROM files WHERE key=? AND kind=?", []any{key, dialog}, &one)
+}
+
+// uncover has the generated notes of a dialog that is gone indexed again.
+func (t *tx) uncover(key string) error {
+	var last int64
+	for {
+		r := &record{}
+		ok, err := t.get("SELECT "+recordColumns+" FROM files WHERE key=? AND kind=? AND id>? ORDER BY id", []any{key, generated, last}, r.columns()...)
+		if err != nil || !ok {
+			return err
+		}
+		last, r.was, r.mtime = r.id, r.found, 0
+		t.uncovered = append(t.uncovered, r.path)
+		if err := t.save(r); err != nil {
+			return err
+		}
+	}
 }
 
 // clear takes all that was indexed of a file out of the index, and out of r.

@@ -62,6 +62,7 @@ func TestFastStops(t *testing.T) {
 		Service: func() (client.Service, error) { return m, nil },
 		Poke:    func() {},
 		Due:     func() bool { return false },
+		Behind:  func() bool { return false },
 		Log:     slog.New(slog.NewTextHandler(&log, nil)),
 	}
 	s := newSession(t)
