@@ -356,8 +356,8 @@ func (t *tx) termList(text string) string {
 			}
 		},
 		spelled: func(w string) {
-			if mayBeMisspelt(w) {
-				t.words[w] = struct{}{}
+			if _, known := t.words[w]; !known {
+				t.words[w] = mayBeMisspelt(w)
 			}
 		},
 	}

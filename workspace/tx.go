@@ -17,7 +17,7 @@ type tx struct {
 	conn  *sql.Conn
 	stmts map[string]*sql.Stmt
 	later []postponed
-	words map[string]struct{} // as they are spelt
+	words map[string]bool // as they are spelt, and whether a misspelt one may stand for it
 	// uncovered are notes that are to be indexed after it.
 	uncovered []string
 }
@@ -39,7 +39,7 @@ func (x *index) write(ctx context.Context, fn func(*tx) error) error {
 		return err
 	}
 	defer c.Close()
-	t := &tx{ctx: ctx, conn: c, stmts: map[string]*sql.Stmt{}, words: map[string]struct{}{}}
+	t := &tx{ctx: ctx, conn: c, stmts: map[string]*sql.Stmt{}, words: map[string]bool{}}
 	if _, err := c.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
 		return err
 	}
@@ -94,6 +94,7 @@ func (t *tx) doLater() error {
 			return err
 		}
 	}
+	maps.DeleteFunc(t.words, func(_ string, kept bool) bool { return !kept })
 	if len(t.words) == 0 {
 		return nil
 	}
