@@ -41,7 +41,7 @@ type Runner struct {
 	Due func() bool
 	// Behind tells whether a recall came across something that is for the deliverer.
 	Behind func() bool
-	Log *slog.Logger
+	Log    *slog.Logger
 }
 
 // Run handles one hook call and returns the bytes for stdout. It never fails:
