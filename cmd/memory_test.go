@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -39,8 +40,8 @@ func setUpMemory(e *testscript.Env) {
 	})
 }
 
-// runMemory is "memory start <token>" or "memory stop": a service on loopback, at
-// the URL $SERVICE and, by a name that Go's own rules send through a proxy,
+// runMemory is "memory start <token> [<contract>]" or "memory stop": a service on
+// loopback, that may claim another version of the contract, at the URL $SERVICE and, by a name that Go's own rules send through a proxy,
 // $LOCALNAME, with its workspace in $WORK/served. Started again, it is at the
 // same URL.
 func runMemory(ts *testscript.TestScript, neg bool, args []string) {
@@ -51,7 +52,7 @@ func runMemory(ts *testscript.TestScript, neg bool, args []string) {
 		(*slot).stop()
 		*slot = nil
 		return
-	case len(args) == 2 && args[0] == "start" && *slot == nil:
+	case (len(args) == 2 || len(args) == 3) && args[0] == "start" && *slot == nil:
 		now, err := time.Parse(time.RFC3339, ts.Getenv("TEST_NOW"))
 		ts.Check(err)
 		ws, err := workspace.Open(filepath.Join(ts.Getenv("WORK"), "served"), workspace.Options{
@@ -60,6 +61,9 @@ func runMemory(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Check(err)
 		h, err := gateway.New(ws, gateway.Caller{}).Handler(gateway.HandlerOptions{Token: args[1], Log: slog.New(slog.DiscardHandler)})
 		ts.Check(err)
+		if len(args) == 3 {
+			h = claiming(h, args[2])
+		}
 		address := "127.0.0.1:0"
 		if url := ts.Getenv("SERVICE"); url != "" {
 			address = url[len("http://"):]
@@ -72,5 +76,16 @@ func runMemory(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Setenv("LOCALNAME", strings.Replace((*slot).url, "127.0.0.1", "memory.localhost", 1))
 		return
 	}
-	ts.Fatalf("usage: memory start <token> | memory stop")
+	ts.Fatalf("usage: memory start <token> [<contract>] | memory stop")
+}
+
+// claiming is a service that speaks a version of the contract.
+func claiming(h http.Handler, contract string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/version" {
+			h.ServeHTTP(w, r)
+			return
+		}
+		fmt.Fprintf(w, `{"answer":"","success":true,"metadata":{"name":"fancy","version":"9","integration_api_version":%q}}`, contract)
+	})
 }

@@ -39,8 +39,10 @@ func (a *app) runUpstream(ctx context.Context, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	if err := a.withWorkspace(func(ws *workspace.Workspace) error { return a.upstream.Measure(ctx, ws, &st) }); err != nil {
-		return err
+	if st.URL != "" {
+		if err := a.withWorkspace(func(ws *workspace.Workspace) error { return a.upstream.Measure(ctx, ws, &st) }); err != nil {
+			return err
+		}
 	}
 	a.pokeIfDue()
 	if asJSON {

@@ -67,6 +67,12 @@ func TestIngestSame(t *testing.T) {
 			w := newWired(t)
 			h, turns := talk(w)
 			w.ingested(h, turns, named)
+			live := w.dialogs(h, w.workspace, named)
+			w.serve()
+			w.backfill(h, "", turns, turns)
+			if filled := w.dialogs(h, w.workspace, named); filled != live {
+				t.Errorf("into a memory at a URL:\n%s\nlive:\n%s", filled, live)
+			}
 		})
 	}
 }

@@ -308,7 +308,7 @@ func (w *world) signed(h Host, result string) {
 		w.Fatalf("%s: no note in %q", h.Name(), result)
 	}
 	note := m[1]
-	if raw, err := os.ReadFile(filepath.Join(w.home, ".reme/workspace", note)); err != nil || !strings.Contains(string(raw), "\nhost: "+h.Name()+"\n") {
+	if raw, err := os.ReadFile(filepath.Join(w.workspace, note)); err != nil || !strings.Contains(string(raw), "\nhost: "+h.Name()+"\n") {
 		w.Errorf("%s: the note is %s, %v", h.Name(), raw, err)
 	}
 }

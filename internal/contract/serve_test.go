@@ -34,6 +34,24 @@ func TestServedMCP(t *testing.T) {
 	}
 }
 
+// A model whose host has the server that install registers calls the tools of a memory at a URL. The notes bear the host's name
+// there too.
+func TestBridgedMCP(t *testing.T) {
+	w := newWorld(t)
+	w.serve()
+	w.must("install", "codex", "claude-code", "--trust")
+	for _, call := range []struct {
+		host   Host
+		prefix string
+		args   []string
+	}{{w.claude, "mcp__reme__", []string{"--allowedTools", "mcp__reme"}}, {w.codex, "", nil}} {
+		r := w.run(call.host, Turn{Prompt: "Keep it.", Args: call.args},
+			Step{Tool: call.prefix + "remember", Args: map[string]any{"content": billing, "title": call.host.Name()}}, Step{Text: "Done."})
+		w.well(call.host, r, "Done.")
+		w.signed(call.host, w.results(call.host, 1)[0])
+	}
+}
+
 // So does the model of Kimi, by the entry that its documentation gives.
 func TestKimiServedMCP(t *testing.T) {
 	w := newWorld(t)
