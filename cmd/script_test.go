@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"database/sql"
 	"flag"
 	"os"
 	"os/exec"
@@ -93,8 +94,25 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"memory": runMemory,
 			"now":    setClock,
+			"sqlite": runSQL,
 		},
 	})
+}
+
+// runSQL is "sqlite <database> <file of statements>...".
+func runSQL(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: sqlite database statements...")
+	}
+	path := ts.MkAbs(args[0])
+	ts.Check(os.MkdirAll(filepath.Dir(path), 0o700))
+	db, err := sql.Open("sqlite", path)
+	ts.Check(err)
+	defer db.Close()
+	for _, file := range args[1:] {
+		_, err := db.Exec(ts.ReadFile(file))
+		ts.Check(err)
+	}
 }
 
 // setClock is "now <RFC 3339 time>" or "now +<duration>".
