@@ -129,10 +129,12 @@ func (a *app) meet(ctx context.Context, m memory) error {
 	return info.Compatible()
 }
 
+func (a *app) logFile() string { return filepath.Join(a.dir, "log", "hook.jsonl") }
+
 // log writes to the log file, which is rotated by size. No text of a prompt or
 // a reply may be given to it.
 func (a *app) log() *slog.Logger {
-	file := filepath.Join(a.dir, "log", "hook.jsonl")
+	file := a.logFile()
 	w := &lumberjack.Logger{Filename: file, MaxSize: 5, MaxBackups: 2}
 	return slog.New(slog.NewJSONHandler(writerFunc(func(p []byte) (int, error) {
 		if err := durable.MkdirAll(filepath.Dir(file)); err != nil {

@@ -120,15 +120,7 @@ func (Target) Check(env install.Env, o install.Options) install.Report {
 	for id, dir := range plugins(env, files) {
 		r.Add(Host, configured.Plugin(env, o, dir, "claude plugin uninstall "+id))
 	}
-	for _, path := range files {
-		if disabled(path) {
-			r.Problems = append(r.Problems, install.Problem{
-				What: `"disableAllHooks" is set in ` + path + ": Claude Code runs no hooks",
-				Do:   "remove it there",
-				Off:  true,
-			})
-		}
-	}
+	r.Problems = append(r.Problems, silenced(env, files)...)
 	return r
 }
 
@@ -167,16 +159,6 @@ func readJSON(path string, v any) {
 			_ = json.Unmarshal(std, v)
 		}
 	}
-}
-
-// disabled tells whether a settings file switches all hooks off, for all
-// scopes. What cannot be read is reported elsewhere.
-func disabled(path string) bool {
-	var s struct {
-		DisableAllHooks any `json:"disableAllHooks"`
-	}
-	readJSON(path, &s)
-	return s.DisableAllHooks == true
 }
 
 // Plugins implements [install.PluginLister].

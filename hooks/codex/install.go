@@ -217,15 +217,16 @@ func checkConfig(path string) []install.Problem {
 		Hooks    map[string]any `toml:"hooks"`
 	}
 	if err := toml.Unmarshal(b, &config); err != nil {
-		return []install.Problem{{What: fmt.Sprintf("%s cannot be read: %v", path, err), Do: "repair the file", Off: true}}
+		return []install.Problem{{Code: install.BadFile, What: fmt.Sprintf("%s cannot be read: %v", path, err), Do: "repair the file", Off: true}}
 	}
 	var out []install.Problem
 	if config.Features["hooks"] == false {
-		out = append(out, install.Problem{What: "hooks are switched off in " + path, Do: "remove hooks = false under [features]", Off: true})
+		out = append(out, install.Problem{Code: install.Off, What: "hooks are switched off in " + path, Do: "remove hooks = false under [features]", Off: true})
 	}
 	for _, event := range knownEvents {
 		if config.Hooks[event] != nil {
 			out = append(out, install.Problem{
+				Code: install.HostSays,
 				What: fmt.Sprintf("%s has hooks too (%s): Codex runs both and warns at every start", path, event),
 				Do:   "move them to hooks.json in the same folder",
 			})

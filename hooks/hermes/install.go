@@ -194,23 +194,23 @@ func readConfig(env install.Env) (*config, error) {
 // Check implements [install.Target].
 func (t Target) Check(env install.Env, o install.Options) install.Report {
 	var report install.Report
-	add := func(do, what string, args ...any) {
-		report.Problems = append(report.Problems, install.Problem{What: fmt.Sprintf(what, args...), Do: do, Off: true})
+	add := func(code install.Code, do, what string, args ...any) {
+		report.Problems = append(report.Problems, install.Problem{Code: code, What: fmt.Sprintf(what, args...), Do: do, Off: true})
 	}
 	o.Scope = install.UserScope
 	plugin, err := t.plugin(env, o)
 	if err != nil {
-		add("use another folder for the integrations", "%v", err)
+		add(install.BadPath, "use another folder for the integrations", "%v", err)
 	}
 	c, err := readConfig(env)
 	if err != nil {
-		add("repair the file", "%v", err)
+		add(install.BadFile, "repair the file", "%v", err)
 	}
 	report.Servers = c.servers(env, o)
 	placed := plugin.Placed()
 	if placedHooks := c.hooks(); len(placedHooks) > 0 {
 		if c.provider() == providerName {
-			add("reme-hook uninstall hermes, then install it one way", "%s has both shell hooks and the memory provider of reme-hook: everything is remembered twice", configFile(env))
+			add(install.Twice, "reme-hook uninstall hermes, then install it one way", "%s has both shell hooks and the memory provider of reme-hook: everything is remembered twice", configFile(env))
 		}
 		if st, err := c.trusted(env, placedHooks); err != nil || !st.OK() {
 			report.Notes = append(report.Notes, "Hermes skips these hooks until you approve them, one by one when it is started at a terminal, or with reme-hook install hermes --trust")
@@ -221,11 +221,12 @@ func (t Target) Check(env install.Env, o install.Options) install.Report {
 	case !placed && selected != providerName:
 		return report
 	case !placed:
-		add("reme-hook install hermes", "Hermes looks for the memory provider in %s, where it is not, and does without", pluginDir(env))
+		add(install.Missing, "reme-hook install hermes", "Hermes looks for the memory provider in %s, where it is not, and does without", pluginDir(env))
+		report.Problems[len(report.Problems)-1].Again = true
 	case selected == "":
-		add("reme-hook install hermes", "no memory provider is chosen in %s", configFile(env))
+		add(install.NotChosen, "reme-hook install hermes", "no memory provider is chosen in %s", configFile(env))
 	case selected != providerName:
-		add("hermes memory off, then reme-hook install hermes; or reme-hook uninstall hermes", "%s has another memory provider, %q", configFile(env), selected)
+		add(install.NotChosen, "hermes memory off, then reme-hook install hermes; or reme-hook uninstall hermes", "%s has another memory provider, %q", configFile(env), selected)
 	}
 	report.OwnTools = true
 	cli, _ := os.ReadFile(filepath.Join(plugin.Dir, "cli.py"))
@@ -302,11 +303,11 @@ func (Target) Trusted(ctx context.Context, env install.Env, o install.Options) (
 	const look = "run `hermes memory status`, and look into logs/agent.log in Hermes' folder"
 	switch status := string(out); {
 	case err != nil:
-		st.Problems = []install.Problem{{What: fmt.Sprintf("Hermes cannot say which memory it uses: %v", err), Do: look, Off: true}}
+		st.Problems = []install.Problem{{Code: install.NotLoaded, What: fmt.Sprintf("Hermes cannot say which memory it uses: %v", err), Do: look, Off: true}}
 	case !strings.Contains(status, "Plugin:    installed"):
-		st.Problems = []install.Problem{{What: "Hermes cannot load the memory provider, and does without", Do: look, Off: true}}
+		st.Problems = []install.Problem{{Code: install.NotLoaded, What: "Hermes cannot load the memory provider, and does without", Do: look, Off: true}}
 	case !strings.Contains(status, "Status:    available"):
-		st.Problems = []install.Problem{{What: "the memory provider in Hermes does not find reme-hook", Do: "reme-hook install hermes", Off: true}}
+		st.Problems = []install.Problem{{Code: install.NotLoaded, What: "the memory provider in Hermes does not find reme-hook", Do: "reme-hook install hermes", Off: true}}
 	}
 	return st, nil
 }

@@ -176,12 +176,12 @@ func (Target) Check(env install.Env, o install.Options) install.Report {
 	var r install.Report
 	wanted, err := entriesFor(env.CommandPath(o))
 	if err != nil {
-		r.Problems = append(r.Problems, install.Problem{What: err.Error(), Do: "use another folder for the integrations", Off: true})
+		r.Problems = append(r.Problems, install.Problem{Code: install.BadPath, What: err.Error(), Do: "use another folder for the integrations", Off: true})
 	}
 	path := configFile(env)
 	entries, err := readEntries(path)
 	if err != nil {
-		r.Problems = append(r.Problems, install.Problem{What: path + ": " + err.Error(), Do: "repair the file: Kimi Code runs none of the hooks in it", Off: true})
+		r.Problems = append(r.Problems, install.Problem{Code: install.BadFile, What: path + ": " + err.Error(), Do: "repair the file: Kimi Code runs none of the hooks in it", Off: true})
 	}
 	for _, e := range entries {
 		if ours(e.Command) {
@@ -201,6 +201,7 @@ func (Target) Check(env install.Env, o install.Options) install.Report {
 			r.Missing = append(r.Missing, h.Event)
 		case len(found) > 1:
 			r.Problems = append(r.Problems, install.Problem{
+				Code: install.Twice, Again: true,
 				What: fmt.Sprintf("%s is configured %d times in %s", h.Event, len(found), path),
 				Do:   "reme-hook install kimi",
 			})

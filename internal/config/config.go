@@ -20,6 +20,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 
 	"github.com/agentscope-ai/reme-hook/client"
+	"github.com/agentscope-ai/reme-hook/internal/redact"
 )
 
 // Config is the configuration in force.
@@ -139,7 +140,7 @@ func Load(file, home string, getenv func(string) string) (Config, []Value, []Pro
 		origin := "default"
 		try := func(v any, from string) bool {
 			if err := k.set(&c, v); err != nil {
-				problems = append(problems, Problem{Key: k.Name, Origin: from, Reason: fmt.Sprintf("%v; allowed: %s; using %s", err, k.Allowed, literal(k.Default))})
+				problems = append(problems, Problem{Key: k.Name, Origin: from, Reason: redact.Text(fmt.Sprintf("%v; allowed: %s; using %s", err, k.Allowed, literal(k.Default)))})
 				return false
 			}
 			origin = from
