@@ -42,6 +42,9 @@ func (d Doctor) Bundle(w io.Writer, version string, values []config.Value, findi
 	}
 	scrubbed := slices.Clone(findings)
 	for i := range scrubbed {
+		if scrubbed[i].Code == configCode { // config.json has what can be said of it
+			scrubbed[i].What = "the configuration has something that cannot be used"
+		}
 		scrubbed[i].What, scrubbed[i].Do = s.text(scrubbed[i].What), s.text(scrubbed[i].Do)
 	}
 	type problem struct {

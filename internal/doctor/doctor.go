@@ -102,6 +102,9 @@ func (d Doctor) Examine(ctx context.Context, hosts []Host) []Finding {
 
 const serviceArea = "service"
 
+// configCode is of what cannot be used of the configuration.
+const configCode install.Code = "config"
+
 // problem is something about the memory or the machine that needs the user.
 func problem(code install.Code, what, do string) Finding {
 	return Finding{Area: serviceArea, Code: code, Level: Problem, What: what, Do: do}
@@ -115,7 +118,7 @@ func note(code install.Code, what, do string) Finding {
 func (d Doctor) configuration() []Finding {
 	var out []Finding
 	for _, p := range d.Problems {
-		out = append(out, problem("config", "configuration: "+p.Error(), "correct it; `reme-hook config show` tells what is in force"))
+		out = append(out, problem(configCode, "configuration: "+p.Error(), "correct it; `reme-hook config show` tells what is in force"))
 	}
 	const do = "`reme-hook config show` tells where that is from"
 	if !d.Config.Recall {
