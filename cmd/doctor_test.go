@@ -519,6 +519,14 @@ var ailments = []ailment{
 	{"dsh", "its state cannot be read", func(p *patient) { p.occupy(integrations + "state/dsh") }, "state", "-", false},
 	{"openclaw", "no hook was seen", func(p *patient) { p.remove(integrations + "state/openclaw") }, "seen", "-", false},
 
+	{"codex", "a pipe lies where hooks.json was", pipe(".codex/hooks.json"), "bad-file gone", "-", false},
+	{"codex", "a pipe lies where config.toml was", pipe(".codex/config.toml"), "bad-file server-none trust", "-", false},
+	{"claude-code", "a pipe lies where the settings were", pipe(".claude/settings.json"), "bad-file gone", "-", false},
+	{"kimi", "a pipe lies where config.toml was", pipe(".kimi-code/config.toml"), "bad-file gone", "-", false},
+	{"dsh", "a pipe lies where the patch was", pipe(".dsh/cordis.patch.yml"), "bad-file gone", "-", false},
+	{"hermes", "a pipe lies where config.yaml was", pipe(".hermes/config.yaml"), "bad-file not-chosen trust", "-", false},
+	{"openclaw", "a pipe lies where openclaw.json was", pipe(".openclaw/openclaw.json"), "bad-file", "-", false},
+
 	{"", "others can read what is kept", func(p *patient) { p.check(os.Chmod(p.path(integrations+"log/hook.jsonl"), 0o644)) }, "modes", "", false},
 	{"", "others can enter the folder", func(p *patient) { p.check(os.Chmod(p.path(integrations), 0o755)) }, "modes", "", false},
 	{"", "temporary files of a crash", func(p *patient) {
@@ -574,6 +582,16 @@ var ailments = []ailment{
 	{"", "the named ReMe does not answer", func(p *patient) {
 		p.doctor.Upstream.Use("http://127.0.0.1:1", func(string) string { return "" })
 	}, "upstream", "-", false},
+}
+
+// pipe puts a pipe, which hangs whoever opens it, in the place of a file.
+func pipe(name string) func(*patient) {
+	return func(p *patient) {
+		p.remove(name)
+		if out, err := exec.Command("mkfifo", p.path(name)).CombinedOutput(); err != nil {
+			p.Fatalf("mkfifo: %v, %s", err, out)
+		}
+	}
 }
 
 // changed is a configuration of hooks in which those of an event are there n
@@ -650,6 +668,10 @@ func tree(t *testing.T, home string) string {
 		st, err := e.Info()
 		if err != nil {
 			return err
+		}
+		if !st.Mode().IsRegular() {
+			fmt.Fprintln(&b, path, st.Mode())
+			return nil
 		}
 		text, err := os.ReadFile(path)
 		fmt.Fprintf(&b, "%s %s %x\n", path, st.Mode(), sha256.Sum256(text))

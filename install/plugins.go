@@ -2,7 +2,6 @@ package install
 
 import (
 	"bytes"
-	"os"
 	"path/filepath"
 )
 
@@ -17,7 +16,7 @@ type PluginLister interface {
 // OwnPlugin tells whether the plugin in a folder is one that calls us.
 func OwnPlugin(dir string) bool {
 	for _, name := range []string{"hooks/hooks.json", ".mcp.json", "kimi.plugin.json"} {
-		if b, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(name))); err == nil && bytes.Contains(b, []byte("reme-hook")) {
+		if b, err := ReadFile(filepath.Join(dir, filepath.FromSlash(name))); err == nil && bytes.Contains(b, []byte("reme-hook")) {
 			return true
 		}
 	}

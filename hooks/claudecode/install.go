@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"os"
 	"path/filepath"
 
 	"github.com/agentscope-ai/reme-hook/client"
@@ -154,7 +153,7 @@ func plugins(env install.Env, settings []string) map[string]string {
 
 // readJSON reads what a file has of v, nothing if it cannot be read.
 func readJSON(path string, v any) {
-	if b, err := os.ReadFile(path); err == nil {
+	if b, err := install.ReadFile(path); err == nil {
 		if std, err := hujson.Standardize(bytes.TrimPrefix(b, []byte("\ufeff"))); err == nil {
 			_ = json.Unmarshal(std, v)
 		}

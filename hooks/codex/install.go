@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
+	"io/fs"
 	"path/filepath"
 	"strings"
 
@@ -208,9 +208,12 @@ func plugins(env install.Env) map[string]string {
 
 // checkConfig finds what in a config.toml keeps hooks from working.
 func checkConfig(path string) []install.Problem {
-	b, err := os.ReadFile(path)
+	b, err := install.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
 	if err != nil {
-		return nil // none, or Codex cannot read it either
+		return []install.Problem{{Code: install.BadFile, What: err.Error(), Do: "make it a file that Codex can read", Off: true}}
 	}
 	var config struct {
 		Features map[string]any `toml:"features"`

@@ -152,7 +152,7 @@ func (Target) Check(env install.Env, o install.Options) install.Report {
 		add(install.BadPath, true, "use another folder for the integrations", "%v", err)
 	}
 	path := patchFile(env)
-	text, err := os.ReadFile(path)
+	text, err := install.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		add(install.BadFile, true, "make the file readable", "%v", err)
 	}
@@ -187,7 +187,7 @@ func (Target) Check(env install.Env, o install.Options) install.Report {
 	if switchedOff(p) {
 		add(install.Off, true, "remove `disabled: true` there", "the row is disabled in %s", path)
 	}
-	shim, err := os.ReadFile(shimFile(env))
+	shim, err := install.ReadFile(shimFile(env))
 	if err != nil {
 		again(install.Missing, "the plugin is missing, so DSH skips it: %v", err)
 	}
@@ -206,7 +206,7 @@ func switchedOff(p *patch) bool {
 
 // hasBundle tells whether a profile mounts our bundle.
 func hasBundle(profile string) bool {
-	b, err := os.ReadFile(filepath.Join(profile, "package.json"))
+	b, err := install.ReadFile(filepath.Join(profile, "package.json"))
 	var manifest struct {
 		DSH struct {
 			Profile struct {

@@ -54,7 +54,7 @@ func hermesHome(env install.Env) string {
 	if filepath.Base(filepath.Dir(root)) == "profiles" {
 		return root
 	}
-	chosen, _ := os.ReadFile(filepath.Join(root, "active_profile"))
+	chosen, _ := install.ReadFile(filepath.Join(root, "active_profile"))
 	if name := strings.TrimSpace(string(chosen)); name != "" && name != "default" && filepath.Base(name) == name {
 		dir := filepath.Join(root, "profiles", name)
 		if st, err := os.Stat(dir); err == nil && st.IsDir() {
@@ -180,7 +180,7 @@ func providerFiles(plugin install.Folder, shell bool) []install.File {
 
 // readConfig reads the config.yaml; an empty one if there is none.
 func readConfig(env install.Env) (*config, error) {
-	text, err := os.ReadFile(configFile(env))
+	text, err := install.ReadFile(configFile(env))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return &config{}, err
 	}
@@ -229,7 +229,7 @@ func (t Target) Check(env install.Env, o install.Options) install.Report {
 		add(install.NotChosen, "hermes memory off, then reme-hook install hermes; or reme-hook uninstall hermes", "%s has another memory provider, %q", configFile(env), selected)
 	}
 	report.OwnTools = true
-	cli, _ := os.ReadFile(filepath.Join(plugin.Dir, "cli.py"))
+	cli, _ := install.ReadFile(filepath.Join(plugin.Dir, "cli.py"))
 	program := ""
 	if json.Unmarshal([]byte(hermes.Program(cli)), &program) != nil {
 		program = env.CommandPath(o)
@@ -316,7 +316,7 @@ func (Target) Trusted(ctx context.Context, env install.Env, o install.Options) (
 // or all.
 func (c *config) trusted(env install.Env, placed []placedHook) (install.TrustState, error) {
 	st := install.TrustState{Needed: true, Source: approvalsFile(env)}
-	text, err := os.ReadFile(st.Source)
+	text, err := install.ReadFile(st.Source)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return st, err
 	}

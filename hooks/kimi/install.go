@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
@@ -233,7 +232,7 @@ func manifests(home string) []string {
 			Enabled *bool
 		}
 	}
-	b, err := os.ReadFile(filepath.Join(home, "plugins", "installed.json"))
+	b, err := install.ReadFile(filepath.Join(home, "plugins", "installed.json"))
 	if err != nil || json.Unmarshal(b, &installed) != nil {
 		return nil
 	}
@@ -252,7 +251,7 @@ func manifests(home string) []string {
 // pluginEntries are the hooks in a manifest that call us.
 func pluginEntries(manifest string) []entry {
 	var m struct{ Hooks []entry }
-	b, err := os.ReadFile(manifest)
+	b, err := install.ReadFile(manifest)
 	if err != nil || json.Unmarshal(b, &m) != nil {
 		return nil
 	}
@@ -277,7 +276,7 @@ func (Target) Plugins(env install.Env) map[string]string {
 		} `json:"plugins"`
 	}
 	out := map[string]string{}
-	if b, err := os.ReadFile(filepath.Join(kimiHome(env), "plugins", "installed.json")); err == nil && json.Unmarshal(b, &installed) == nil {
+	if b, err := install.ReadFile(filepath.Join(kimiHome(env), "plugins", "installed.json")); err == nil && json.Unmarshal(b, &installed) == nil {
 		for _, p := range installed.Plugins {
 			if p.Enabled {
 				out[p.ID] = p.Root

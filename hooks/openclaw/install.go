@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -187,7 +186,7 @@ func (t Target) Check(env install.Env, o install.Options) install.Report {
 		injection := append(entryPath[:3:3], "hooks", "allowPromptInjection")
 		add(install.Off, set(injection), "recall is off: %s is false in %s", strings.Join(injection, "."), path)
 	}
-	index, _ := os.ReadFile(filepath.Join(plugin.Dir, mainFile))
+	index, _ := install.ReadFile(filepath.Join(plugin.Dir, mainFile))
 	program := ""
 	if json.Unmarshal([]byte(openclaw.Program(index)), &program) != nil {
 		program = env.CommandPath(o)
