@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os/exec"
 	"slices"
 	"strings"
 
@@ -142,7 +143,7 @@ func (a *app) selfTest(ctx context.Context) error {
 		return doctor.Side{Adapter: h.Adapter, Call: func(ctx context.Context, env []string, kind hooks.Kind, payload []byte) ([]byte, error) {
 			for name, k := range h.Events {
 				if k == kind {
-					return doctor.Exec(ctx, env, payload, a.installEnv().BinaryPath(), string(h.Adapter.Host), name)
+					return doctor.Exec(exec.CommandContext(ctx, a.installEnv().BinaryPath(), string(h.Adapter.Host), name), env, payload)
 				}
 			}
 			return nil, fmt.Errorf("%s has no such event", h.Adapter.Title)

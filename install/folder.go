@@ -83,14 +83,14 @@ func (f Folder) Current() bool {
 // PluginHooks are the hooks that a plugin in file, or its row there, calls: one for
 // each event.
 func PluginHooks[K any](host client.Host, events map[string]K, program, file string, timeout time.Duration, current bool) []Configured {
-	quoted := quotePosix(program) // as a shell would be told
+	quoted, shell := quotePosix(program), PosixShell // as a shell would be told
 	if runtime.GOOS == "windows" {
-		quoted = `"` + program + `"`
+		quoted, shell = `"`+program+`"`, CmdShell
 	}
 	var out []Configured
 	for event := range events {
 		out = append(out, Configured{
-			Event: event, Command: quoted + " " + string(host) + " " + event, Shell: PosixShell,
+			Event: event, Command: quoted + " " + string(host) + " " + event, Shell: shell,
 			File: file, Timeout: timeout, Current: current,
 		})
 	}

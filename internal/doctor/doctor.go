@@ -378,8 +378,7 @@ func (d Doctor) probe(ctx context.Context, a *hooks.Adapter, configured []instal
 	side := Side{a, func(ctx context.Context, env []string, kind hooks.Kind, payload []byte) ([]byte, error) {
 		for _, c := range configured {
 			if a.Events[c.Event] == kind {
-				shell := c.Shell.Argv(c.Command)
-				return Exec(ctx, env, payload, shell[0], shell[1:]...)
+				return Exec(c.Shell.Cmd(ctx, c.Command), env, payload)
 			}
 		}
 		return nil, errors.New("no hook is configured for it")

@@ -120,15 +120,15 @@ func (s Side) run(ctx context.Context, env []string, e hooks.Event) ([]byte, err
 
 // Exec runs a command with a payload on stdin. An exit status other than 0 and
 // output on stderr are errors: a host would show them.
-func Exec(ctx context.Context, env []string, payload []byte, name string, args ...string) ([]byte, error) {
+func Exec(c *exec.Cmd, env []string, payload []byte) ([]byte, error) {
 	var stdout, stderr bytes.Buffer
-	c := exec.CommandContext(ctx, name, args...)
 	c.Env, c.Stdin, c.Stdout, c.Stderr = env, bytes.NewReader(payload), &stdout, &stderr
+	c.WaitDelay = time.Second // what it has started may hold the pipes
 	if err := c.Run(); err != nil {
-		return nil, fmt.Errorf("run %s: %w", name, err)
+		return nil, fmt.Errorf("run %s: %w", c.Path, err)
 	}
 	if stderr.Len() > 0 {
-		return nil, fmt.Errorf("run %s: it wrote to stderr: %.200s", name, strings.TrimSpace(stderr.String()))
+		return nil, fmt.Errorf("run %s: it wrote to stderr: %.200s", c.Path, strings.Join(strings.Fields(stderr.String()), " "))
 	}
 	return stdout.Bytes(), nil
 }
