@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"path/filepath"
+	"runtime"
 
 	"github.com/agentscope-ai/reme-hook/client"
 	"github.com/agentscope-ai/reme-hook/install"
@@ -119,7 +120,7 @@ func (Target) Check(env install.Env, o install.Options) install.Report {
 	for id, dir := range plugins(env, files) {
 		r.Add(Host, configured.Plugin(env, o, dir, "claude plugin uninstall "+id))
 	}
-	r.Problems = append(r.Problems, silenced(env, files)...)
+	r.Problems = append(r.Problems, silenced(env, files, managedFile(runtime.GOOS))...)
 	return r
 }
 

@@ -6,23 +6,22 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 
 	"github.com/agentscope-ai/reme-hook/install"
 )
 
-// managedDir is where an organization puts settings that no user can change, as
+// managedFile is where an organization puts settings that no user can change, as
 // Claude Code 2.1.332 has it in its program.
-func managedDir(goos string) string {
+func managedFile(goos string) string {
 	switch goos {
 	case "darwin":
-		return "/Library/Application Support/ClaudeCode"
+		return "/Library/Application Support/ClaudeCode/managed-settings.json"
 	case "windows":
-		return `C:\Program Files\ClaudeCode`
+		return `C:\Program Files\ClaudeCode\managed-settings.json`
 	}
-	return "/etc/claude-code"
+	return "/etc/claude-code/managed-settings.json"
 }
 
 // bare are the options with which Claude Code starts without hooks, and the
@@ -31,12 +30,11 @@ var bare = []struct{ option, env string }{{"--bare", "CLAUDE_CODE_SIMPLE"}, {"--
 
 // silenced finds what makes Claude Code run no hooks: settings, its environment,
 // and an alias that starts it so.
-func silenced(env install.Env, settings []string) []install.Problem {
+func silenced(env install.Env, settings []string, managed string) []install.Problem {
 	var out []install.Problem
 	off := func(what, do string) {
 		out = append(out, install.Problem{Code: install.Off, What: what, Do: do, Off: true})
 	}
-	managed := filepath.Join(managedDir(runtime.GOOS), "managed-settings.json")
 	for _, path := range append(slices.Clone(settings), managed) {
 		// What cannot be read is reported elsewhere.
 		var s struct {
