@@ -355,6 +355,9 @@ func (d Doctor) trust(ctx context.Context, h Host, report install.Report) []Find
 		out = append(out, Finding{Area: area, Code: p.Code, Level: Problem, What: p.What, Do: p.Do})
 	}
 	if !st.Needed {
+		if len(out) == 0 {
+			out = append(out, Finding{Area: area, Code: "trust", Level: OK, What: h.Adapter.Title + " asks for no approval of hooks"})
+		}
 		return out
 	}
 	var events []string
