@@ -38,6 +38,15 @@ type Service interface {
 	Info(context.Context) (Info, error)
 }
 
+// Ledger is a [Service] that tells what it holds. Hooks do without that; who reads
+// the logs of hosts does not.
+type Ledger interface {
+	Service
+	// SessionEvents names the events of a session that the service holds, a page of
+	// them at a time.
+	SessionEvents(context.Context, SessionEventsRequest) (SessionEventsResult, error)
+}
+
 // Role says who spoke.
 type Role string
 
@@ -141,6 +150,37 @@ type Item struct {
 	Host      Host    `json:"host,omitempty"`
 	Project   string  `json:"project,omitempty"` // name of the folder that it was said in
 	SessionID string  `json:"session_id,omitempty"`
+}
+
+// MaxEventIDs is how many events a page names at most, and if nothing else is asked
+// for.
+const MaxEventIDs = 5000
+
+// SessionEventsRequest is the body of agent_session_events.
+type SessionEventsRequest struct {
+	Session
+	Offset int `json:"offset,omitempty"` // events to pass over
+	Limit  int `json:"limit,omitempty"`  // of events to name; 0 means MaxEventIDs
+}
+
+// Validate reports the first field that a service must refuse.
+func (r SessionEventsRequest) Validate() error {
+	if err := r.Session.Validate(); err != nil {
+		return err
+	}
+	switch {
+	case r.Offset < 0:
+		return &Error{Class: Permanent, Field: "offset", Reason: "must be 0 or more"}
+	case r.Limit < 0 || r.Limit > MaxEventIDs:
+		return &Error{Class: Permanent, Field: "limit", Reason: fmt.Sprintf("must be 1 to %d", MaxEventIDs)}
+	}
+	return nil
+}
+
+// SessionEventsResult is the metadata that agent_session_events answers with.
+type SessionEventsResult struct {
+	EventIDs []EventID `json:"event_ids"` // in the order in which they were stored
+	Total    int       `json:"total"`     // events of the session
 }
 
 // RememberRequest is the body of remember.

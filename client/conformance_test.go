@@ -13,7 +13,7 @@ import (
 
 // The service at a URL does what the embedded one does.
 func TestService(t *testing.T) {
-	servicetest.Run(t, func(t *testing.T) client.Service {
+	servicetest.Run(t, func(t *testing.T) client.Ledger {
 		const token = "s3same"
 		ws, err := workspace.Open(t.TempDir(), workspace.Options{Version: "1.2.3"})
 		if err != nil {
@@ -26,7 +26,7 @@ func TestService(t *testing.T) {
 		}
 		s := httptest.NewServer(h)
 		t.Cleanup(s.Close)
-		svc, err := client.NewHTTP(s.URL, token)
+		svc, err := client.NewHTTP(s.URL, token, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -42,13 +42,13 @@ type HTTP struct {
 }
 
 // NewHTTP makes the service at a URL as [ParseURL] takes it. The token, if there
-// is one, goes with each request to it, and nowhere else.
-func NewHTTP(rawURL, token string) (*HTTP, error) {
+// is one, and the headers go with each request to it, and nowhere else.
+func NewHTTP(rawURL, token string, header http.Header) (*HTTP, error) {
 	u, err := ParseURL(rawURL)
 	if err != nil {
 		return nil, err
 	}
-	return &HTTP{u, &http.Client{Transport: bearer{newTransport(), token}, CheckRedirect: checkRedirect}}, nil
+	return &HTTP{u, &http.Client{Transport: bearer{newTransport(), token, header}, CheckRedirect: checkRedirect}}, nil
 }
 
 // ParseURL checks the URL of a service and returns it as it is used: without a
@@ -155,7 +155,17 @@ func (h *HTTP) foreign(name string) error {
 // answer, only what the contract says is free of text of the user goes into it.
 func (h *HTTP) refused(name string, res *http.Response, text []byte) error {
 	e := &Error{Reason: fmt.Sprintf("%s answers with status %d", h.url, res.StatusCode), RetryAfter: retryAfter(res.Header, time.Now())}
+	var told struct {
+		Metadata struct {
+			Field, Reason string
+			Jobs          []string
+		}
+	}
+	_ = json.Unmarshal(text, &told) // what is no envelope tells nothing
 	switch s := res.StatusCode; {
+	case s == http.StatusForbidden && told.Metadata.Field == "Host":
+		e.Class = Configuration
+		e.Reason += ": without a token it answers only to localhost and loopback addresses; name it so in the key service"
 	case s == http.StatusUnauthorized, s == http.StatusForbidden, s == http.StatusProxyAuthRequired:
 		e.Class = Configuration
 		e.Reason += ": it wants another token; set the key token"
@@ -164,14 +174,12 @@ func (h *HTTP) refused(name string, res *http.Response, text []byte) error {
 		e.Reason += ": it sends on to another place; set the key service to that"
 	case s == http.StatusBadRequest, s == http.StatusRequestEntityTooLarge, s == http.StatusUnprocessableEntity:
 		e.Class = Permanent
-		var a struct {
-			Metadata struct{ Field, Reason string }
-		}
-		if json.Unmarshal(text, &a) == nil {
-			e.Field = bounded(a.Metadata.Field)
-			e.Reason = cmp.Or(bounded(a.Metadata.Reason), e.Reason)
-		}
+		e.Field = bounded(told.Metadata.Field)
+		e.Reason = cmp.Or(bounded(told.Metadata.Reason), e.Reason)
 	case s == http.StatusRequestTimeout, s == http.StatusTooEarly, s == http.StatusTooManyRequests, s/100 == 5:
+	case s == http.StatusNotFound && told.Metadata.Jobs != nil:
+		e.Class = Configuration
+		e.Reason = fmt.Sprintf("the service at %s does not know %s: it is older than this program; upgrade it", h.url, name)
 	default: // 404 and 405 above all
 		return h.foreign(name)
 	}
@@ -220,6 +228,12 @@ func (h *HTTP) Append(ctx context.Context, req AppendRequest) (res AppendResult,
 	return res, err
 }
 
+// SessionEvents implements [Ledger].
+func (h *HTTP) SessionEvents(ctx context.Context, req SessionEventsRequest) (res SessionEventsResult, err error) {
+	err = h.ask(ctx, "agent_session_events", req, &res)
+	return res, err
+}
+
 // Flush implements [Service].
 func (h *HTTP) Flush(ctx context.Context, req FlushRequest) (res FlushResult, err error) {
 	err = h.ask(ctx, "agent_session_flush", req, &res)
@@ -253,8 +267,11 @@ func (h *HTTP) Recall(ctx context.Context, req RecallRequest) (RecallResult, err
 	items, left := res.Items, cmp.Or(max(req.MaxChars, 0), 4000)
 	res.Items = []Item{}
 	for _, it := range items {
-		it.Path, it.Date, it.Host, it.SessionID = harmless.Line(it.Path), harmless.Line(it.Date), Host(harmless.Line(string(it.Host))), harmless.Line(it.SessionID)
-		if it.Path == "" || it.ID == "" || max(len(it.ID), len(it.Path), len(it.Date), len(it.Host), len(it.SessionID)) > maxName {
+		longest := max(len(it.ID), len(it.Path), len(it.Date), len(it.Host), len(it.Project), len(it.SessionID))
+		for _, name := range []*string{&it.Path, &it.Date, (*string)(&it.Host), &it.Project, &it.SessionID} {
+			*name = harmless.Line(*name)
+		}
+		if it.Path == "" || it.ID == "" || longest > maxName {
 			continue
 		}
 		if len(res.Items) == cmp.Or(max(req.Limit, 0), 5) || left <= 0 {

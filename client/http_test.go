@@ -20,7 +20,7 @@ func at(t *testing.T, h http.HandlerFunc) *HTTP {
 	t.Helper()
 	s := httptest.NewServer(h)
 	t.Cleanup(s.Close)
-	svc, err := NewHTTP(s.URL, "s3same")
+	svc, err := NewHTTP(s.URL, "s3same", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,8 +104,10 @@ func TestClasses(t *testing.T) {
 	}{
 		"no token":             {answering(401, `{}`), Configuration, "", "set the key token", 0},
 		"forbidden":            {answering(403, `{}`), Configuration, "", "set the key token", 0},
+		"a name of its own":    {answering(403, `{"success":false,"metadata":{"field":"Host"}}`), Configuration, "", "name it so in the key service", 0},
 		"proxy wants one":      {answering(407, ``), Configuration, "", "set the key token", 0},
 		"no such job":          {answering(404, `{"detail":"Not Found"}`), Configuration, "", "no service of the agent contract", 0},
+		"a service before":     {answering(404, `{"success":false,"metadata":{"field":"job","jobs":["version"]}}`), Configuration, "", "it is older than this program; upgrade it", 0},
 		"real ReMe":            {answering(405, `{"detail":"Method Not Allowed"}`), Configuration, "", "no service of the agent contract", 0},
 		"a web page":           {answering(200, `<html>`), Configuration, "", "no service of the agent contract", 0},
 		"nothing":              {answering(200, ``), Configuration, "", "no service of the agent contract", 0},
@@ -217,7 +219,7 @@ func TestLocalhost(t *testing.T) {
 		t.Cleanup(s.Close)
 		_, port, _ := net.SplitHostPort(l.Addr().String())
 		for _, host := range []string{"localhost", "localhost.", "0.0.0.0", "[::]", "LOCALHOST", "memory.localhost"} {
-			svc, err := NewHTTP("http://"+host+":"+port, "")
+			svc, err := NewHTTP("http://"+host+":"+port, "", nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -307,8 +309,8 @@ func TestRecallIsBounded(t *testing.T) {
 		"a giant text":    {envelope(item(`,"snippet":"` + strings.Repeat("长", 100_000) + `"`)), 1, func(r RecallResult) bool { return r.Truncated }},
 		"a giant id":      {envelope(item(`,"id":"`+strings.Repeat("x", 5000)+`"`), item(``)), 1, nil},
 		"no id":           {envelope(`{"path":"p","snippet":"s"}`), 0, nil},
-		"harmful letters": {envelope(item(`,"path":"a\nb\u001b[31m\u202e","snippet":"x\u001b]0;y\u0007\u202e\nz","host":"h\r"`)), 1, func(r RecallResult) bool {
-			return r.Items[0].Snippet == "x]0;y\nz" && r.Items[0].Path == "a b[31m" && r.Items[0].Host == "h"
+		"harmful letters": {envelope(item(`,"path":"a\nb\u001b[31m\u202e","snippet":"x\u001b]0;y\u0007\u202e\nz","host":"h\r","project":"p\n\u202e"`)), 1, func(r RecallResult) bool {
+			return r.Items[0].Snippet == "x]0;y\nz" && r.Items[0].Path == "a b[31m" && r.Items[0].Host == "h" && r.Items[0].Project == "p"
 		}},
 		"broken UTF-8": {envelope(item(`,"snippet":"a` + "\xff" + `\ud800"`)), 1, func(r RecallResult) bool { return utf8.ValidString(r.Items[0].Snippet) }},
 	} {
@@ -338,7 +340,7 @@ func FuzzAnswer(f *testing.F) {
 		chars := 0
 		for _, it := range res.Items {
 			chars += utf8.RuneCountInString(it.Snippet)
-			if !(it.Score >= 0 && it.Score <= 1) || it.StartLine < 1 || it.EndLine < it.StartLine || it.ID == "" || strings.ContainsAny(it.Path+it.Date+it.SessionID, "\n\r\x1b\x00") || strings.ContainsAny(it.Snippet, "\r\x1b\x00\u202e") {
+			if !(it.Score >= 0 && it.Score <= 1) || it.StartLine < 1 || it.EndLine < it.StartLine || it.ID == "" || strings.ContainsAny(it.Path+it.Date+it.Project+it.SessionID, "\n\r\x1b\x00") || strings.ContainsAny(it.Snippet, "\r\x1b\x00\u202e") {
 				t.Errorf("%+v", it)
 			}
 		}

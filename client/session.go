@@ -14,6 +14,10 @@ type Host string
 // Slug is the host's name as a folder name.
 func (h Host) Slug() string { return slug(string(h), 20) }
 
+// IsName tells whether commands and services take the host as it is: letters,
+// digits and single dashes, at most 20 of them.
+func (h Host) IsName() bool { return h.Slug() == string(h) }
+
 // Session names one conversation of one host, in the host's own words.
 type Session struct {
 	Host  Host   `json:"host"`

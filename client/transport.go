@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"errors"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
@@ -20,15 +21,17 @@ const (
 	maxRedirects = 3
 )
 
-// bearer sends the token along.
+// bearer sends the token along, and who asks.
 type bearer struct {
 	*http.Transport
-	token string
+	token  string
+	header http.Header
 }
 
 // RoundTrip implements http.RoundTripper.
 func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
+	maps.Copy(r.Header, b.header)
 	r.Header.Set("User-Agent", "reme-hook")
 	// Nothing is sent for this. It has a request repeated that met a connection which
 	// the service had just closed; each of ours may be made twice.

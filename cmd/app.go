@@ -17,6 +17,7 @@ import (
 	"gopkg.in/natefinch/lumberjack.v2"
 
 	"github.com/agentscope-ai/reme-hook/client"
+	"github.com/agentscope-ai/reme-hook/gateway"
 	"github.com/agentscope-ai/reme-hook/hooks"
 	"github.com/agentscope-ai/reme-hook/install"
 	"github.com/agentscope-ai/reme-hook/internal/config"
@@ -52,7 +53,7 @@ type app struct {
 
 // memory is a service as people use it: what hooks need, and what commands show.
 type memory interface {
-	client.Service
+	client.Ledger
 	Sessions(ctx context.Context, limit int) ([]workspace.SessionSummary, error)
 	Read(ctx context.Context, name string, start, end int) (string, error)
 	Stats(context.Context) (workspace.Stats, error)
@@ -80,7 +81,7 @@ func newApp(now func() time.Time) *app {
 	})
 	a.memory = sync.OnceValues(func() (memory, error) {
 		if url := a.config.URL(); url != "" {
-			return remote.New(url, a.config.Token)
+			return remote.New(url, a.config.Token, gateway.Caller{})
 		}
 		return a.workspace()
 	})

@@ -35,6 +35,9 @@ func newDeliverCommand(a *app) *cobra.Command {
 			}
 			private()
 			err := a.deliver(context.Background())
+			if a.config.URL() != "" { // a service at a URL makes its notes itself
+				return err
+			}
 			ctx, cancel := context.WithTimeout(context.Background(), forwardLife)
 			defer cancel()
 			return errors.Join(err, a.withWorkspace(func(ws *workspace.Workspace) error { return a.extract(ctx, ws) }))

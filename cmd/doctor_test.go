@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"github.com/agentscope-ai/reme-hook/client"
+	"github.com/agentscope-ai/reme-hook/gateway"
 	"github.com/agentscope-ai/reme-hook/install"
 	"github.com/agentscope-ai/reme-hook/internal/config"
 	"github.com/agentscope-ai/reme-hook/internal/doctor"
@@ -325,7 +326,7 @@ func (p *patient) embed() {
 func (p *patient) serve(url string) {
 	p.doctor.Link.URL, p.doctor.Config.Service, p.doctor.Config.RecallTimeout = url, url, time.Second
 	p.doctor.Memory = func(ctx context.Context) (doctor.Memory, error) {
-		m, err := remote.New(url, "")
+		m, err := remote.New(url, "", gateway.Caller{})
 		if err == nil {
 			_, err = m.Info(ctx)
 		}
@@ -466,13 +467,13 @@ var ailments = []ailment{
 		p.write(integrations+"bin/reme-hook", "#!/bin/sh\nexit 0\n")
 	}, "capture program-stale recall", "", true},
 
-	{"dsh", "our row is disabled", func(p *patient) { p.edit(".dsh/cordis.patch.yml", "!!js", "true # !!js") }, "off server-off", "-", false},
+	{"dsh", "our row is disabled", func(p *patient) { p.edit(".dsh/cordis.patch.yml", "!!js", "true # !!js") }, "off", "-", false},
 	{"dsh", "our row is disabled by another", func(p *patient) {
 		p.write(".dsh/cordis.patch.yml", p.read(".dsh/cordis.patch.yml")+"- id: reme-hook\n  disabled: true\n")
 	}, "off", "-", false},
 	{"dsh", "our row is there twice", func(p *patient) { p.write(".dsh/cordis.patch.yml", strings.Repeat(p.read(".dsh/cordis.patch.yml"), 2)) }, "twice", "", false},
 	{"dsh", "the plugin is missing", func(p *patient) { p.remove(integrations + "dsh/reme-hook.mjs") }, "hook-outdated missing", "", false},
-	{"dsh", "the plugin is another version", func(p *patient) { p.write(integrations+"dsh/reme-hook.mjs", "// old\n") }, "hook-outdated", "", false},
+	{"dsh", "the plugin is another version", func(p *patient) { p.write(integrations+"dsh/reme-hook.mjs", p.read(integrations+"dsh/reme-hook.mjs")+"// old\n") }, "hook-outdated", "", false},
 	{"dsh", "the patch has no rows", func(p *patient) { p.write(".dsh/cordis.patch.yml", "# mine\n") }, "bad-file gone", "-", false},
 	{"dsh", "the bundle beside the install", func(p *patient) {
 		p.write(".dsh/profiles/web/package.json", `{"dsh":{"profile":{"bundles":["reme-hook-dsh"]}}}`)

@@ -183,7 +183,7 @@ func newMachine(t *testing.T, f fault) *machine {
 	// Each process opens the memory for itself.
 	m.app.memory = func() (memory, error) {
 		if url := m.config.URL(); url != "" {
-			return remote.New(url, m.config.Token)
+			return remote.New(url, m.config.Token, gateway.Caller{})
 		}
 		return workspace.Open(m.config.Workspace, options)
 	}

@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -20,7 +22,6 @@ import (
 	"github.com/agentscope-ai/reme-hook/client"
 	"github.com/agentscope-ai/reme-hook/hooks"
 	"github.com/agentscope-ai/reme-hook/ingest"
-	"github.com/agentscope-ai/reme-hook/workspace"
 )
 
 func newIngestCommand(a *app) *cobra.Command {
@@ -81,9 +82,6 @@ func (o *ingestOptions) flags(c *cobra.Command) {
 
 // sources are the hosts that were named, or all that have logs.
 func (a *app) sources(names []string) ([]host, error) {
-	if url := a.config.URL(); url != "" {
-		return nil, fmt.Errorf("the memory is at %s, and ingest must be able to look into it: run it with REME_SERVICE=embedded on the machine that keeps it", url)
-	}
 	if len(names) == 0 {
 		return slices.DeleteFunc(slices.Clone(a.hosts), func(h host) bool { return h.Logs == nil }), nil
 	}
@@ -101,37 +99,36 @@ func (a *app) sources(names []string) ([]host, error) {
 	return out, nil
 }
 
-// eventMemory is the memory as ingest sees it: with what waits in the spool.
-type eventMemory struct {
-	client.Service
-	stored  func(context.Context, client.Session) ([]client.Event, error)
-	spooled map[client.SessionKey][]client.Event
-}
-
-func (m eventMemory) Events(ctx context.Context, s client.Session) ([]client.Event, error) {
-	events, err := m.stored(ctx, s)
-	return append(events, m.spooled[s.Key()]...), err
-}
-
 // ingester makes what reads the logs. It writes nothing by itself.
-func (a *app) ingester(ws *workspace.Workspace) (*ingest.Ingester, error) {
-	m := eventMemory{ws, ws.Events, map[client.SessionKey][]client.Event{}}
+func (a *app) ingester(m memory) (*ingest.Ingester, error) {
 	waiting, err := a.spool().List()
 	if err != nil {
 		return nil, err
 	}
-	for _, e := range waiting {
-		m.spooled[e.Key] = append(m.spooled[e.Key], e.Turn.Events...)
-	}
 	store := a.state()
-	return &ingest.Ingester{
-		Memory: m, Now: a.now,
-		// What is derived of the workspace: whoever deletes it begins anew.
-		Dir: filepath.Join(a.config.Workspace, "metadata", "reme-hook", "ingest"),
+	in := &ingest.Ingester{
+		Memory: m, Waiting: map[client.SessionKey][]client.EventID{}, Now: a.now, Dir: a.cursorDir(),
 		LeftAlone: func(s client.Session, cwd string) bool {
 			return hooks.LeftAlone(a.config, cwd) || store.Get(s).Bypassed
 		},
-	}, nil
+	}
+	for _, w := range waiting {
+		for _, e := range w.Turn.Events {
+			in.Waiting[w.Key] = append(in.Waiting[w.Key], e.ID)
+		}
+	}
+	return in, nil
+}
+
+// cursorDir is where ingest keeps up to where it has read. That of the embedded
+// workspace is derived of it: whoever deletes it begins anew. A service at a URL has
+// one here for this machine's logs.
+func (a *app) cursorDir() string {
+	if url := a.config.URL(); url != "" {
+		sum := sha256.Sum256([]byte(url))
+		return filepath.Join(a.dir, "ingest", hex.EncodeToString(sum[:6]))
+	}
+	return filepath.Join(a.config.Workspace, "metadata", "reme-hook", "ingest")
 }
 
 // interruptible ends with the user's patience.
@@ -160,8 +157,8 @@ func newIngestListCommand(a *app) *cobra.Command {
 			}
 			ctx, stop := interruptible(c.Context())
 			defer stop()
-			return a.withWorkspace(func(ws *workspace.Workspace) error {
-				in, err := a.ingester(ws)
+			return a.withMemory(ctx, func(m memory) error {
+				in, err := a.ingester(m)
 				if err != nil {
 					return err
 				}
@@ -252,8 +249,8 @@ hosts and hooks add are not brought in; secrets are taken out as always.`,
 			}
 			ctx, stop := interruptible(c.Context())
 			defer stop()
-			return a.withWorkspace(func(ws *workspace.Workspace) error {
-				return a.fill(ctx, ws, list, filling{ingest.Options{Filter: f}, dryRun, yes, o.json})
+			return a.withMemory(ctx, func(m memory) error {
+				return a.fill(ctx, m, list, filling{ingest.Options{Filter: f}, dryRun, yes, o.json})
 			})
 		},
 	}
@@ -285,8 +282,8 @@ it was switched off.`,
 			}
 			ctx, stop := interruptible(c.Context())
 			defer stop()
-			return a.withWorkspace(func(ws *workspace.Workspace) error {
-				return a.fill(ctx, ws, list, filling{ingest.Options{Filter: f, Whole: true}, !fix, true, o.json})
+			return a.withMemory(ctx, func(m memory) error {
+				return a.fill(ctx, m, list, filling{ingest.Options{Filter: f, Whole: true}, !fix, true, o.json})
 			})
 		},
 	}
@@ -302,8 +299,8 @@ type filling struct {
 }
 
 // fill says what the memory lacks, and brings it in if it may.
-func (a *app) fill(ctx context.Context, ws *workspace.Workspace, list []host, o filling) error {
-	in, err := a.ingester(ws)
+func (a *app) fill(ctx context.Context, m memory, list []host, o filling) error {
+	in, err := a.ingester(m)
 	if err != nil {
 		return err
 	}
@@ -373,7 +370,7 @@ func (a *app) confirmFill(turns, sessions int) error {
 	if !a.asked() {
 		return usageError{errors.New("nothing was written: give --yes to write without being asked, or --dry-run to only look")}
 	}
-	fmt.Fprintf(a.stdout, "Write %d turns of %d sessions into %s? [y/N] ", turns, sessions, a.config.Workspace)
+	fmt.Fprintf(a.stdout, "Write %d turns of %d sessions into %s? [y/N] ", turns, sessions, cmp.Or(a.config.URL(), a.config.Workspace))
 	answer, err := bufio.NewReader(a.stdin).ReadString('\n')
 	if err != nil {
 		return err
@@ -415,8 +412,8 @@ older if neither ever ran.`,
 			}
 			ctx, stop := interruptible(c.Context())
 			defer stop()
-			return a.withWorkspace(func(ws *workspace.Workspace) error {
-				in, err := a.ingester(ws)
+			return a.withMemory(ctx, func(m memory) error {
+				in, err := a.ingester(m)
 				if err != nil {
 					return err
 				}

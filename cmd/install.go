@@ -51,7 +51,7 @@ named reme.`,
 	o.addFlags(c)
 	c.Flags().BoolVar(&o.trust, "trust", false, "also approve the hooks, for hosts that ask for approval")
 	c.Flags().BoolVar(&o.shell, "shell-hooks", false, "connect by the host's shell hooks instead of a plugin, for hosts that have both (hermes)")
-	c.Flags().BoolVar(&o.noMCP, "no-mcp", false, "hooks only: recall and capture, no tools")
+	c.Flags().BoolVar(&o.noMCP, "no-mcp", false, "hooks only: do not register the MCP server")
 	c.Flags().BoolVar(&o.mcpOnly, "mcp-only", false, "tools only: no hooks, so nothing is recalled or captured by itself")
 	return c
 }

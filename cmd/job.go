@@ -98,33 +98,23 @@ func (a *app) doJob(ctx context.Context, host hostFlag, name string) (answer gat
 	if err != nil {
 		return answer, err
 	}
+	raw, err := json.Marshal(arguments)
+	if err != nil {
+		return answer, err
+	}
 	if a.config.URL() == "" {
-		raw, err := json.Marshal(arguments)
-		if err != nil {
-			return answer, err
-		}
 		err = a.withWorkspace(func(ws *workspace.Workspace) error {
-			answer = a.gateway(ws, host).Do(ctx, a.log(), "job", name, raw)
+			answer = gateway.New(ws, caller(host)).Do(ctx, a.log(), "job", name, raw)
 			return nil
 		})
 		return answer, err
 	}
-	m, err := remote.New(a.config.URL(), a.config.Token)
+	m, err := remote.New(a.config.URL(), a.config.Token, caller(host))
 	if err != nil {
 		return answer, err
 	}
 	defer m.Close()
-	for key, raw := range arguments {
-		var text string
-		if json.Unmarshal(raw, &text) != nil {
-			continue
-		}
-		// No secret leaves the machine.
-		if arguments[key], err = json.Marshal(hooks.Clean(text)); err != nil {
-			return answer, err
-		}
-	}
-	told, err := m.Job(ctx, name, arguments)
+	told, err := m.Tool(ctx, name, raw)
 	answer = gateway.Answer{Answer: told.Answer, Success: told.Success, Metadata: map[string]any{}}
 	_ = json.Unmarshal(told.Metadata, &answer.Metadata) // what is no object is left out
 	return answer, err
@@ -160,15 +150,15 @@ func (h *hostFlag) Type() string { return "name" }
 
 // Set implements pflag.Value.
 func (h *hostFlag) Set(name string) error {
-	if client.Host(name).Slug() != name {
+	if !client.Host(name).IsName() {
 		return errors.New("must be a short name of letters, digits and dashes")
 	}
 	*h = hostFlag(name)
 	return nil
 }
 
-// gateway offers a workspace to an agent that works in this process's folder.
-func (a *app) gateway(ws *workspace.Workspace, host hostFlag) *gateway.Gateway {
+// caller is an agent that works in this process's folder.
+func caller(host hostFlag) gateway.Caller {
 	cwd, _ := os.Getwd()
-	return gateway.New(ws, gateway.Caller{Host: client.Host(host), Cwd: cwd})
+	return gateway.Caller{Host: client.Host(host), Cwd: cwd}
 }

@@ -37,14 +37,14 @@ those of the service.`,
 				return usageError{fmt.Errorf("an agent starts this by itself; see '%s --help'", c.CommandPath())}
 			}
 			if url := a.config.URL(); url != "" {
-				m, err := remote.New(url, a.config.Token)
+				m, err := remote.New(url, a.config.Token, caller(host))
 				if err != nil {
 					return err
 				}
 				return a.serveMCP(m.Bridge)
 			}
 			return a.withWorkspace(func(ws *workspace.Workspace) error {
-				server, err := a.gateway(ws, host).MCP(a.log())
+				server, err := gateway.New(ws, caller(host)).MCP(a.log())
 				if err != nil {
 					return err
 				}

@@ -49,7 +49,7 @@ func (a *app) runRecall(ctx context.Context, o recallOptions, query string) erro
 	}
 	a.pokeIfDue()
 	cwd, _ := os.Getwd()
-	req := client.RecallRequest{Query: query, Limit: o.limit, MaxChars: o.maxChars, Cwd: cwd}
+	req := client.RecallRequest{Query: hooks.Clean(query), Limit: o.limit, MaxChars: o.maxChars, Cwd: cwd}
 	if o.explain {
 		if url := a.config.URL(); url != "" {
 			return fmt.Errorf("the service at %s does not explain what it recalls; only the embedded workspace does", url)

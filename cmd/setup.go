@@ -39,7 +39,7 @@ asks before it changes a file.`,
 	}
 	c.Flags().BoolVar(&o.dryRun, "dry-run", false, "print what would change, as a diff, and change nothing")
 	c.Flags().BoolVar(&o.yes, "yes", false, "do not ask")
-	c.Flags().BoolVar(&o.noMCP, "no-mcp", false, "hooks only: recall and capture, no tools")
+	c.Flags().BoolVar(&o.noMCP, "no-mcp", false, "hooks only: do not register the MCP server")
 	return c
 }
 

@@ -2,13 +2,17 @@ package cmd
 
 import (
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/agentscope-ai/reme-hook/client/reme/remetest"
 )
@@ -108,6 +112,39 @@ func TestForwardCrash(t *testing.T) {
 				t.Errorf("sent again: %q", again)
 			}
 		})
+	}
+}
+
+// A server looks for a ReMe by itself: there may be no hook on its machine.
+func TestServeForwards(t *testing.T) {
+	t.Parallel()
+	// The deliverer that it starts may outlive the test for a moment.
+	home, err := os.MkdirTemp("", "serve")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(home) })
+	asked := make(chan struct{})
+	found := sync.OnceFunc(func() { close(asked) })
+	reme := remetest.New(t)
+	l := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		found()
+		reme.ServeHTTP(w, r)
+	}))
+	t.Cleanup(l.Close)
+	c := program(home, "serve", "--listen", "127.0.0.1:0")
+	c.Env = append(c.Env, "REME_UPSTREAM="+l.URL)
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		c.Process.Kill()
+		c.Wait()
+	})
+	select {
+	case <-asked:
+	case <-time.After(time.Minute):
+		t.Error("it was not asked what it is")
 	}
 }
 

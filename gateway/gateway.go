@@ -44,13 +44,7 @@ type Gateway struct {
 	limit  time.Duration // of a call
 }
 
-// Caller is who asks a gateway.
-type Caller struct {
-	Host client.Host // the agent; "" if that is not known
-	Cwd  string      // the folder that it works in; "" if it is anywhere
-}
-
-// New makes a gateway for a caller. The workspace stays the caller's to close.
+// New makes a gateway for a caller. The workspace stays open.
 func New(ws *workspace.Workspace, caller Caller) *Gateway {
 	tools := Tools()
 	return &Gateway{ws: ws, links: ws.Links(), tools: tools, jobs: slices.Concat(tools, Internal()), caller: caller, limit: callLimit}

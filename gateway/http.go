@@ -108,12 +108,13 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request) (route string, e
 	route = "none"
 	methods := "POST"
 	name := strings.TrimPrefix(r.URL.Path, "/")
-	switch known := slices.ContainsFunc(h.jobs, func(j Job) bool { return j.Name == name }); {
+	job := slices.IndexFunc(h.jobs, func(j Job) bool { return j.Name == name })
+	switch {
 	case r.URL.Path == mcpPath:
 		route = mcpPath
 	case r.URL.Path == healthPath, r.URL.Path == openAPIPath:
 		route, methods = r.URL.Path, "GET, HEAD"
-	case known:
+	case job >= 0:
 		route = name
 	}
 	if err := h.admit(r, route); err != nil {
@@ -134,17 +135,28 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request) (route string, e
 	case openAPIPath:
 		return route, h.openAPI(r.Context(), w)
 	}
+	caller, err := callerOf(r.Header)
+	if err != nil {
+		return route, err
+	}
 	body, release, err := h.read(w, r)
 	if err != nil {
 		return route, err
 	}
 	defer release()
+	if job < 0 || !h.jobs[job].lines {
+		leave, err := h.limits.place(r.Context())
+		if err != nil {
+			return route, err
+		}
+		defer leave()
+	}
 	if route == mcpPath {
 		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 		h.tools.ServeHTTP(w, r)
 		return route, nil
 	}
-	a, err := h.Call(r.Context(), name, body)
+	a, err := h.as(caller).Call(r.Context(), name, body)
 	if err == nil {
 		respond(w, http.StatusOK, a)
 	}
@@ -180,8 +192,8 @@ func isLoopback(host string) bool {
 	return strings.EqualFold(host, "localhost") || err == nil && ip.IsLoopback()
 }
 
-// read returns the body of a request that has a place to work in; release gives
-// that to the next one.
+// read returns the body of a request for which there is room; release gives that to
+// the next one.
 func (h *handler) read(w http.ResponseWriter, r *http.Request) (body []byte, release func(), err error) {
 	if media, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); r.ContentLength != 0 &&
 		media != "application/json" && (!strings.HasPrefix(media, "application/") || !strings.HasSuffix(media, "+json")) {
@@ -211,11 +223,7 @@ func (h *handler) read(w http.ResponseWriter, r *http.Request) (body []byte, rel
 		return nil, nil, &httpError{http.StatusUnprocessableEntity, "body", fmt.Sprintf("must not be nested deeper than %d", maxNesting)}
 	}
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
-	leave, err := h.limits.place(r.Context())
-	if err != nil {
-		return nil, nil, err
-	}
-	return body, func() { leave(); forget() }, nil
+	return body, forget, nil
 }
 
 // isNested tells whether a JSON text goes deeper than max.

@@ -20,6 +20,7 @@ type Job struct {
 	Description string
 	ReadOnly    bool // it changes nothing
 	Always      bool // a model needs its schema at hand: it is what others' answers lead to
+	lines       bool // those of it that come at once line up by themselves
 
 	request  reflect.Type
 	metadata reflect.Type // of an answer, nil if they have no type
@@ -153,8 +154,9 @@ func Tools() []Job {
 // package client.
 func Internal() []Job {
 	return []Job{
-		doTyped(Job{Name: "agent_session_append", Description: "Store events of a conversation; each event once."}, sessionAppend),
+		doTyped(Job{Name: "agent_session_append", lines: true, Description: "Store events of a conversation; each event once."}, sessionAppend),
 		doTyped(Job{Name: "agent_session_flush", Description: "Queue the extraction of what was appended to a conversation."}, sessionFlush),
+		doTyped(Job{Name: "agent_session_events", ReadOnly: true, Description: "Name the events of a conversation that the memory holds, a page of them at a time."}, sessionEvents),
 		doTyped(Job{Name: "agent_memory_recall", ReadOnly: true, Description: "Find what is relevant to a prompt."}, memoryRecall),
 		doTyped(Job{Name: "agent_memory_remember", Description: "Write a note that lasts; the same one of a day once."}, memoryRemember),
 		doTyped(Job{Name: "sessions", ReadOnly: true, Description: "List the conversations that the memory holds, newest first."}, sessions),

@@ -40,11 +40,21 @@ func (g *Gateway) MCP(log *slog.Logger) (*mcp.Server, error) {
 			t.Meta = mcp.Meta{"anthropic/alwaysLoad": true} // else Claude Code shows a model the name alone
 		}
 		s.AddTool(t, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-			a := g.Do(ctx, log, "mcp", j.Name, req.Params.Arguments)
+			a := g.asked(req).Do(ctx, log, "mcp", j.Name, req.Params.Arguments)
 			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: a.text()}}, IsError: !a.Success}, nil
 		})
 	}
 	return s, nil
+}
+
+// asked is the gateway for who makes a call. Over HTTP, its headers were looked at
+// when it came in.
+func (g *Gateway) asked(req *mcp.CallToolRequest) *Gateway {
+	if req.Extra == nil {
+		return g
+	}
+	c, _ := callerOf(req.Extra.Header)
+	return g.as(c)
 }
 
 // text is what a model gets of an answer. It gets no structured content: hosts

@@ -58,15 +58,16 @@ func (h *handler) openAPI(ctx context.Context, w http.ResponseWriter) error {
 		if typed != nil {
 			metadata = typed
 		}
-		tag := "integration"
-		if h.isTool(j.Name) {
-			tag = "tool"
-		}
-		paths["/"+j.Name] = object{"post": object{
-			"operationId": j.Name, "description": j.Description, "tags": []string{tag},
+		operation := object{
+			"operationId": j.Name, "description": j.Description, "tags": []string{"integration"},
 			"requestBody": object{"required": len(request.Required) > 0, "content": content(request)},
 			"responses":   object{"200": object{"description": "The answer", "content": content(envelope(metadata))}, "default": failure},
-		}}
+		}
+		if h.isTool(j.Name) {
+			operation["tags"] = []string{"tool"}
+			operation["parameters"] = []object{{"$ref": "#/components/parameters/Host"}, {"$ref": "#/components/parameters/Cwd"}}
+		}
+		paths["/"+j.Name] = object{"post": operation}
 	}
 	text := object{"type": "string"}
 	doc := object{
@@ -77,7 +78,10 @@ func (h *handler) openAPI(ctx context.Context, w http.ResponseWriter) error {
 			{"name": "integration", "description": "For integrations only"},
 		},
 		"paths": paths,
-		"components": object{"responses": object{"Failure": object{
+		"components": object{"parameters": object{
+			"Host": object{"name": hostHeader, "in": "header", "description": "The agent that asks, which notes bear as their author", "schema": text},
+			"Cwd":  object{"name": cwdHeader, "in": "header", "description": "The folder that it works in, written as in a URL: what is of the same project comes first", "schema": text},
+		}, "responses": object{"Failure": object{
 			"description": "What is wrong; with 503, the header Retry-After tells the seconds to wait",
 			"content": content(envelope(object{"type": "object", "properties": object{
 				"class": object{"type": "string", "enum": []string{"retryable", "configuration", "permanent"}},

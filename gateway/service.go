@@ -21,6 +21,11 @@ func sessionAppend(ctx context.Context, g *Gateway, req client.AppendRequest) (s
 	return fmt.Sprintf("%d events appended", res.Appended), res, err
 }
 
+func sessionEvents(ctx context.Context, g *Gateway, req client.SessionEventsRequest) (string, client.SessionEventsResult, error) {
+	res, err := g.ws.SessionEvents(ctx, req)
+	return fmt.Sprintf("%d of %d events", len(res.EventIDs), res.Total), res, err
+}
+
 func sessionFlush(ctx context.Context, g *Gateway, req client.FlushRequest) (string, client.FlushResult, error) {
 	res, err := g.ws.Flush(ctx, req)
 	return "queued", res, err

@@ -372,23 +372,5 @@ func defuseAll(v any) (any, error) {
 	if err := json.Unmarshal(raw, &tree); err != nil {
 		return nil, err
 	}
-	return defuseTree(tree), nil
-}
-
-func defuseTree(v any) any {
-	switch v := v.(type) {
-	case string:
-		return hooks.Defuse(v)
-	case []any:
-		for i, e := range v {
-			v[i] = defuseTree(e)
-		}
-	case map[string]any:
-		m := make(map[string]any, len(v))
-		for k, e := range v {
-			m[hooks.Defuse(k)] = defuseTree(e)
-		}
-		return m
-	}
-	return v
+	return hooks.MapTexts(tree, hooks.Defuse), nil
 }

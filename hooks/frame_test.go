@@ -32,7 +32,8 @@ func TestStripFrames(t *testing.T) {
 		"spaces in tags":            {`a< reme-context x="1" >m< / reme-context >b`, "ab"},
 		"another element":           {"a<reme-contextual>b</reme-contextual>c", "a<reme-contextual>b</reme-contextual>c"},
 		"close of another's frame":  {"x</reme-memory> y", "x y"},
-		"OpenViking's":              {`a<openviking-context source="auto-recall" format="digest">m</openviking-context>b<relevant-memories>n</relevant-memories>c`, "abc"},
+		"OpenViking's":              {`a<openviking-context source="auto-recall" format="digest">m</openviking-context>b<relevant-memories>n</relevant-memories>c<relevant-memory>o</relevant-memory>`, "abc"},
+		"ReMe's own guidance":       {"a<reme-guidance>\nReMe keeps memory.\n</reme-guidance>b", "ab"},
 		"OpenViking's in ours":      {`a<reme-context s="1"><relevant-memories>n</relevant-memories></reme-context>b`, "ab"},
 		"unclosed entry in a frame": {`a<reme-context s="1"><reme-memory p="1">m</reme-context>b`, "a"},
 	} {

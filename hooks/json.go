@@ -83,6 +83,26 @@ func JSONLine(v any) []byte {
 	return b.Bytes()
 }
 
+// MapTexts does f to each text in a value as [json.Unmarshal] makes it, also to the
+// names of members.
+func MapTexts(v any, f func(string) string) any {
+	switch v := v.(type) {
+	case string:
+		return f(v)
+	case []any:
+		for i, e := range v {
+			v[i] = MapTexts(e, f)
+		}
+	case map[string]any:
+		m := make(map[string]any, len(v))
+		for k, e := range v {
+			m[f(k)] = MapTexts(e, f)
+		}
+		return m
+	}
+	return v
+}
+
 // Bytes measures text in bytes of UTF-8.
 func Bytes(s string) int { return len(s) }
 

@@ -514,6 +514,82 @@ func TestServiceFails(t *testing.T) {
 	}
 }
 
+// A service at a URL gets and is asked for nothing before it is known to be one that
+// can be used: the deliverer asks. Not even when there is no other place for a turn.
+func TestUnmetService(t *testing.T) {
+	t.Parallel()
+	for name, meet := range map[string]func(link.File, time.Time) error{
+		"unmet": func(link.File, time.Time) error { return nil },
+		"another major": func(f link.File, now time.Time) error {
+			return f.Probed(client.Info{Name: "x", Version: "1", APIVersion: "2.0"}, now)
+		},
+		"of no version": func(f link.File, now time.Time) error { return f.Probed(client.Info{Name: "x", Version: "1"}, now) },
+	} {
+		w := newWorld(t)
+		w.Link.URL = "http://memory.test"
+		if err := meet(w.Link, w.clock); err != nil {
+			t.Fatal(err)
+		}
+		w.hook("prompt", "text", "question")
+		poked := w.poked.Load()
+		w.hook("stop", "text", "answer")
+		if len(w.svc.appended)+len(w.svc.recalled)+len(w.svc.flushed) > 0 || w.pending() != 2 {
+			t.Errorf("%s: used: %+v; %d records wait", name, w.svc, w.pending())
+		}
+		if poked != 1 || w.poked.Load() != 2 {
+			t.Errorf("%s: the deliverer was started %d times by the prompt, %d in all", name, poked, w.poked.Load())
+		}
+		if b := w.Link.Load().Delivery; b.Failures != 0 {
+			t.Errorf("%s: noted %+v", name, b)
+		}
+		if err := w.Link.Probed(client.Info{Name: "x", Version: "1", APIVersion: client.APIVersion}, w.clock); err != nil {
+			t.Fatal(err)
+		}
+		w.hook("prompt", "text", "another question", "turn", "t2")
+		w.hook("stop", "text", "another answer", "turn", "t2")
+		w.expect("t1:user question", "t1:assistant answer", "t2:user another question", "t2:assistant another answer")
+		if len(w.svc.recalled) != 1 {
+			t.Errorf("%s: recalled %d times", name, len(w.svc.recalled))
+		}
+	}
+	w := newWorld(t)
+	w.Link.URL = "http://memory.test"
+	if err := os.WriteFile(w.Spool.Dir, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.hook("stop", "text", "answer")
+	if len(w.svc.appended) > 0 {
+		t.Errorf("without a spool: %+v", w.svc.appended)
+	}
+}
+
+// What else the deliverer has to do, it is started for by the end of a turn; by a
+// prompt only when there was trouble.
+func TestDue(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	expect := func(when string, pokes int32) {
+		t.Helper()
+		if got := w.poked.Swap(0); got != pokes {
+			t.Errorf("%s: the deliverer was started %d times, want %d", when, got, pokes)
+		}
+	}
+	w.hook("prompt", "text", "question")
+	w.hook("stop", "text", "answer")
+	expect("nothing is due", 0)
+	w.due = true
+	w.hook("prompt", "text", "question", "turn", "t2")
+	expect("a prompt", 0)
+	w.hook("stop", "text", "answer", "turn", "t2")
+	expect("the end of a turn", 1)
+	w.svc.fail = errors.New("down")
+	w.hook("stop", "text", "answer", "turn", "t3")
+	expect("a delivery that failed", 0)
+	w.clock = w.clock.Add(time.Hour)
+	w.hook("prompt", "text", "question", "turn", "t4")
+	expect("a prompt after trouble", 1)
+}
+
 func TestPermanentErrorGoesToQuarantine(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -69,9 +69,9 @@ func tags(s string) []tag {
 	}
 }
 
-// framed are the elements in which recalled text is handed to models: ours, which
-// are those of ReMe's own plugins, and those of OpenViking's.
-var framed = []string{frameName, entryName, "openviking-context", "relevant-memories"}
+// framed are the elements in which recalled text, and what to do with it, is handed
+// to models: ours, which are those of ReMe's own plugins, and those of OpenViking's.
+var framed = []string{frameName, entryName, "reme-guidance", "openviking-context", "relevant-memories", "relevant-memory"}
 
 func asciiLower(r rune) rune {
 	if 'A' <= r && r <= 'Z' {

@@ -32,16 +32,11 @@ import (
 	"github.com/agentscope-ai/reme-hook/hooks"
 )
 
-// Memory is a service that tells what it holds.
-type Memory interface {
-	client.Service
-	// Events returns the messages of a session, in the order of their arrival.
-	Events(context.Context, client.Session) ([]client.Event, error)
-}
-
 // Ingester reads the logs of hosts.
 type Ingester struct {
-	Memory Memory
+	Memory client.Ledger
+	// Waiting are events on their way to the memory, which will have them.
+	Waiting map[client.SessionKey][]client.EventID
 	// LeftAlone tells sessions that are not to be remembered: by where they work, or
 	// because the user said so.
 	LeftAlone func(s client.Session, cwd string) bool
@@ -280,14 +275,11 @@ func (s *session) wanted(cwd string, at time.Time) bool {
 
 func (s *session) turn(ctx context.Context, id client.TurnID, cwd string, events []client.Event) error {
 	if s.held == nil {
-		s.held = map[client.EventID]bool{}
-		known, err := s.Memory.Events(ctx, s.log.Session)
+		held, err := s.heldEvents(ctx, s.log.Session)
 		if err != nil {
 			return &memoryError{err}
 		}
-		for _, e := range known {
-			s.held[e.ID] = true
-		}
+		s.held = held
 	}
 	r := &s.report
 	s.turns++
@@ -331,6 +323,26 @@ func (s *session) turn(ctx context.Context, id client.TurnID, cwd string, events
 		s.size += len(e.Content)
 	}
 	return nil
+}
+
+// heldEvents are the events of a session that the memory holds or will hold.
+func (in *Ingester) heldEvents(ctx context.Context, s client.Session) (map[client.EventID]bool, error) {
+	held := map[client.EventID]bool{}
+	for _, id := range in.Waiting[s.Key()] {
+		held[id] = true
+	}
+	for offset := 0; ; {
+		page, err := in.Memory.SessionEvents(ctx, client.SessionEventsRequest{Session: s, Offset: offset})
+		if err != nil {
+			return nil, err
+		}
+		for _, id := range page.EventIDs {
+			held[id] = true
+		}
+		if offset += len(page.EventIDs); len(page.EventIDs) == 0 || offset >= page.Total {
+			return held, nil
+		}
+	}
 }
 
 func (s *session) store(ctx context.Context) error {

@@ -97,6 +97,21 @@ func (o Options) Hooks() bool { return o.Part != ServerPart }
 // Server tells whether our MCP server is asked for. It is one for all projects.
 func (o Options) Server() bool { return o.Part != HooksPart && o.Scope != ProjectScope }
 
+// In is the file for the scope: user, or project, which is relative, below the project's
+// folder.
+func (o Options) In(user, project string) (string, error) {
+	switch o.Scope {
+	case "", UserScope:
+		return user, nil
+	case ProjectScope:
+		if !filepath.IsAbs(o.ProjectDir) {
+			return "", errors.New("the project scope needs the project's folder")
+		}
+		return filepath.Join(o.ProjectDir, project), nil
+	}
+	return "", UnknownScope(o.Scope)
+}
+
 // Program is the host's program as it is looked for: o.HostBinary, or else name.
 func (o Options) Program(name string) string {
 	if o.HostBinary != "" {

@@ -16,78 +16,140 @@ import (
 	"github.com/agentscope-ai/reme-hook/internal/durable"
 )
 
+// maxAppending is how many sessions are appended to at once in one process. Each may
+// hold a thread that waits for a lock.
+const maxAppending = 16
+
 // Append implements [client.Service]. Events without anything to be seen in
 // them are filtered; of two events with one id the first is kept.
 func (w *Workspace) Append(ctx context.Context, req client.AppendRequest) (client.AppendResult, error) {
 	if err := validate(req); err != nil {
 		return client.AppendResult{}, err
 	}
-	var res client.AppendResult
-	var events []client.Event
-	var ids []client.EventID
+	p := &pending{req: req}
 	for _, e := range req.Events {
-		res.EventIDs = append(res.EventIDs, e.ID)
+		p.res.EventIDs = append(p.res.EventIDs, e.ID)
 		if isBlank(e.Content) {
-			res.Filtered++
+			p.res.Filtered++
 			continue
 		}
 		if e.CreatedAt.IsZero() {
 			e.CreatedAt = w.now()
 		}
-		events = append(events, e)
-		ids = append(ids, e.ID)
+		p.events = append(p.events, e)
 	}
-
-	unlock, err := w.locks.Lock(ctx, string(req.Key()))
+	if !w.lines.join(p) {
+		select {
+		case <-p.done:
+			return p.result()
+		case <-p.lead:
+		case <-ctx.Done():
+			if w.lines.leave(p) {
+				return client.AppendResult{}, storeError("wait for the session", ctx.Err())
+			}
+			<-p.done
+			return p.result()
+		}
+	}
+	unlock, err := w.lockToAppend(ctx, req.Key())
 	if err != nil {
+		w.lines.leave(p)
 		return client.AppendResult{}, storeError("lock session", err)
 	}
+	w.appendAll(ctx, w.lines.take(p), unlock)
+	return p.result()
+}
+
+func (p *pending) result() (client.AppendResult, error) {
+	if p.err != nil {
+		return client.AppendResult{}, p.err
+	}
+	return p.res, nil
+}
+
+// lockToAppend takes a session's lock when it is not too busy.
+func (w *Workspace) lockToAppend(ctx context.Context, key client.SessionKey) (unlock func(), err error) {
+	if err := w.appending.Acquire(ctx, 1); err != nil {
+		return nil, err
+	}
+	free, err := w.locks.Lock(ctx, string(key))
+	if err != nil {
+		w.appending.Release(1)
+		return nil, err
+	}
+	return func() { free(); w.appending.Release(1) }, nil
+}
+
+// appendAll does the appends that were taken from the line of a session, which is
+// locked.
+func (w *Workspace) appendAll(ctx context.Context, together []*pending, unlock func()) {
+	defer w.lines.finish(together) // whatever happens
 	defer unlock()
-	d, err := w.openDialog(dialogPath(req.Session), len(events) > 0)
+	err := w.appendLocked(ctx, together)
+	for _, p := range together {
+		p.err = err
+	}
+}
+
+// appendLocked stores the events of all of them or fails for all.
+func (w *Workspace) appendLocked(ctx context.Context, together []*pending) error {
+	var ids []client.EventID
+	for _, p := range together {
+		for _, e := range p.events {
+			ids = append(ids, e.ID)
+		}
+	}
+	session := together[0].req.Session
+	d, err := w.openDialog(dialogPath(session), len(ids) > 0)
 	if errors.Is(err, fs.ErrNotExist) {
-		return res, nil // nothing to store and nothing stored before
+		return nil // nothing to store and nothing stored before
 	}
 	if err != nil {
-		return client.AppendResult{}, storeError("open dialog", err)
+		return storeError("open dialog", err)
 	}
 	defer d.Close()
 
 	held, total, indexed, err := w.held(ctx, d, ids)
 	if err != nil {
-		return client.AppendResult{}, storeError("read dialog", err)
+		return storeError("read dialog", err)
 	}
 	var rows []byte
-	for _, e := range events {
-		h := idHash(string(e.ID))
-		if held[h] {
-			res.Duplicate++
-			continue
-		}
-		held[h] = true
-		res.Appended++
-		if rows, err = appendRow(rows, req.Session, req.Cwd, e); err != nil {
-			return client.AppendResult{}, &client.Error{Class: client.Permanent, Field: "events", Reason: "cannot be encoded", Err: err}
-		}
-	}
-	res.Total = total + res.Appended
-	if len(rows) == 0 {
-		if res.Duplicate > 0 {
-			// Whoever wrote them may have been killed before they were synced.
-			if err := d.sync(); err != nil {
-				return client.AppendResult{}, storeError("sync dialog", err)
+	duplicate := false
+	for _, p := range together {
+		for _, e := range p.events {
+			h := idHash(string(e.ID))
+			if held[h] {
+				p.res.Duplicate++
+				duplicate = true
+				continue
+			}
+			held[h] = true
+			p.res.Appended++
+			if rows, err = appendRow(rows, session, p.req.Cwd, e); err != nil {
+				return &client.Error{Class: client.Permanent, Field: "events", Reason: "cannot be encoded", Err: err}
 			}
 		}
-		return res, nil
+		total += p.res.Appended
+		p.res.Total = total
+	}
+	if len(rows) == 0 {
+		if duplicate {
+			// Whoever wrote them may have been killed before they were synced.
+			if err := d.sync(); err != nil {
+				return storeError("sync dialog", err)
+			}
+		}
+		return nil
 	}
 	if err := d.write(rows); err != nil {
-		return client.AppendResult{}, storeError("write dialog", err)
+		return storeError("write dialog", err)
 	}
 	// The events are safe now. An index that cannot be written catches up later.
 	if indexed {
 		_ = w.use(ctx, func(x *index) error { return w.indexFiles(ctx, x, d.path) })
 	}
 	crash.Point("append.indexed")
-	return res, nil
+	return nil
 }
 
 func validate(req client.AppendRequest) error {

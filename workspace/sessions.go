@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -88,33 +89,36 @@ func (w *Workspace) Stats(ctx context.Context) (Stats, error) {
 	return s, err
 }
 
-// Events returns the messages of a session in the order of their rows, none if
-// nothing of it is there. It needs no index and writes nothing.
-func (w *Workspace) Events(ctx context.Context, s client.Session) ([]client.Event, error) {
-	if err := validateSession(s); err != nil {
-		return nil, err
+// SessionEvents implements [client.Ledger]. It needs no index and writes nothing.
+func (w *Workspace) SessionEvents(ctx context.Context, req client.SessionEventsRequest) (client.SessionEventsResult, error) {
+	res := client.SessionEventsResult{EventIDs: []client.EventID{}}
+	if err := cmp.Or(req.Validate(), validateSession(req.Session)); err != nil {
+		return res, err
 	}
-	f, err := os.Open(w.abs(dialogPath(s)))
+	f, err := os.Open(w.abs(dialogPath(req.Session)))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return res, nil
 	}
 	if err != nil {
-		return nil, storeError("open dialog", err)
+		return res, storeError("open dialog", err)
 	}
 	defer f.Close()
 	st, err := f.Stat()
 	if err != nil {
-		return nil, storeError("open dialog", err)
+		return res, storeError("open dialog", err)
 	}
-	var events []client.Event
+	limit := cmp.Or(req.Limit, client.MaxEventIDs)
 	_, err = scanLines(f, 0, st.Size(), func(line []byte, _, _ int64) bool {
-		if r, ok := parseRow(line, w.loc); ok {
-			events = append(events, client.Event{ID: client.EventID(r.ID), Role: r.Role, Content: r.Text, CreatedAt: r.At})
+		if id, ok := rowID(line); ok && id != "" {
+			if res.Total >= req.Offset && len(res.EventIDs) < limit {
+				res.EventIDs = append(res.EventIDs, client.EventID(id))
+			}
+			res.Total++
 		}
 		return ctx.Err() == nil
 	})
 	if err != nil {
-		return nil, storeError("read dialog", err)
+		return res, storeError("read dialog", err)
 	}
-	return events, ctx.Err()
+	return res, ctx.Err()
 }

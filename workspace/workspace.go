@@ -33,6 +33,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/agentscope-ai/reme-hook/client"
 	"github.com/agentscope-ai/reme-hook/internal/durable"
 )
@@ -66,6 +68,8 @@ type Workspace struct {
 	loc       *time.Location
 	info      client.Info
 	locks     durable.Stripes // one per session
+	lines     lines           // of appends
+	appending *semaphore.Weighted
 	elsewhere Elsewhere
 
 	// extract makes of a session, which is locked, what is to last of it. It is done
@@ -79,7 +83,7 @@ type Workspace struct {
 	why    string
 }
 
-var _ client.Service = (*Workspace)(nil)
+var _ client.Ledger = (*Workspace)(nil)
 
 // Open opens the workspace in dir. It is cheap: nothing is read or made before
 // it is needed.
@@ -88,7 +92,7 @@ func Open(dir string, opts Options) (*Workspace, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Workspace{dir: abs, now: opts.Now, loc: opts.Location, elsewhere: opts.Elsewhere, state: IndexOK}
+	w := &Workspace{dir: abs, now: opts.Now, loc: opts.Location, elsewhere: opts.Elsewhere, state: IndexOK, appending: semaphore.NewWeighted(maxAppending)}
 	if w.now == nil {
 		w.now = time.Now
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 func TestService(t *testing.T) {
-	servicetest.Run(t, func(t *testing.T) client.Service {
+	servicetest.Run(t, func(t *testing.T) client.Ledger {
 		w := open(t, t.TempDir())
 		t.Cleanup(func() { w.Close() })
 		return w

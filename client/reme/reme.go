@@ -48,7 +48,7 @@ type Client struct {
 // uses the same connections as a service of the agent contract does. With a bad
 // address, every call fails.
 func New(url string) Client {
-	service, err := client.NewHTTP(url, "")
+	service, err := client.NewHTTP(url, "", nil)
 	if err != nil {
 		err = &Failure{fault: fault{Class: client.Configuration, Reason: "the address cannot be used", Err: err}}
 	}

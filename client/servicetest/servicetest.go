@@ -1,4 +1,4 @@
-// Package servicetest is the conformance suite of [client.Service]: what every
+// Package servicetest is the conformance suite of [client.Ledger]: what every
 // implementation must do, embedded or over HTTP. It says nothing about how good
 // a recall is, only that what was told is found and that limits are kept.
 package servicetest
@@ -18,7 +18,7 @@ import (
 
 // Run runs the suite. open returns a service with an empty memory of its own;
 // it closes it through t.Cleanup.
-func Run(t *testing.T, open func(t *testing.T) client.Service) {
+func Run(t *testing.T, open func(t *testing.T) client.Ledger) {
 	for _, test := range []struct {
 		name string
 		run  func(*suite, *testing.T)
@@ -32,6 +32,7 @@ func Run(t *testing.T, open func(t *testing.T) client.Service) {
 		{"any text comes through", (*suite).anyText},
 		{"one session takes concurrent appends", (*suite).concurrentOneSession},
 		{"many sessions take concurrent appends", (*suite).concurrentManySessions},
+		{"events are named, page by page", (*suite).sessionEvents},
 		{"flush takes every reason", (*suite).flushReasons},
 		{"recall finds what was appended", (*suite).recallFinds},
 		{"recall answers nothing rather than noise", (*suite).recallNothing},
@@ -49,7 +50,7 @@ func Run(t *testing.T, open func(t *testing.T) client.Service) {
 	}
 }
 
-type suite struct{ service client.Service }
+type suite struct{ service client.Ledger }
 
 var (
 	session = client.Session{Host: "codex", Scope: "default", ID: "019a-first"}
@@ -144,6 +145,44 @@ func (s *suite) appendNothing(t *testing.T) {
 	wantCounts(t, s.append(t, session), 0, 0, 0, 0)
 	s.append(t, session, turn(1, "One question.", "One answer.")...)
 	wantCounts(t, s.append(t, session), 0, 0, 0, 2)
+}
+
+func (s *suite) sessionEvents(t *testing.T) {
+	page := func(sess client.Session, offset, limit int, total int, want ...client.EventID) {
+		t.Helper()
+		res, err := s.service.SessionEvents(context.Background(), client.SessionEventsRequest{Session: sess, Offset: offset, Limit: limit})
+		if err != nil || res.Total != total || !slices.Equal(res.EventIDs, want) {
+			t.Errorf("%d after %d: %+v, %v; want %v of %d", limit, offset, res, err, want, total)
+		}
+	}
+	page(session, 0, 0, 0)
+	var ids []client.EventID
+	for i := range 4 {
+		events := turn(i+1, fmt.Sprint("question ", i), fmt.Sprint("answer ", i))
+		s.append(t, session, events...)
+		ids = append(ids, events[0].ID, events[1].ID)
+	}
+	s.append(t, session, turn(1, "question 0", "answer 0")...) // once more
+	blank := turn(9, "A word.", " ")
+	s.append(t, session, blank...)
+	ids = append(ids, blank[0].ID)
+	page(session, 0, 0, 9, ids...)
+	page(session, 0, 4, 9, ids[:4]...)
+	page(session, 4, 4, 9, ids[4:8]...)
+	page(session, 8, 4, 9, ids[8])
+	page(session, 9, client.MaxEventIDs, 9)
+	page(session, 1<<40, 1, 9)
+	page(other, 0, 0, 0)
+	for field, req := range map[string]client.SessionEventsRequest{
+		"offset": {Session: session, Offset: -1}, "limit": {Session: session, Limit: client.MaxEventIDs + 1}, "host": {},
+	} {
+		_, err := s.service.SessionEvents(context.Background(), req)
+		wantRefused(t, err, field)
+	}
+	bad := session
+	bad.Host = "../codex"
+	_, err := s.service.SessionEvents(context.Background(), client.SessionEventsRequest{Session: bad})
+	wantRefused(t, err, "host")
 }
 
 func (s *suite) badRequests(t *testing.T) {

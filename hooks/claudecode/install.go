@@ -63,16 +63,7 @@ func (Target) Find(ctx context.Context, env install.Env, o install.Options) inst
 
 // settings is the file that an install edits.
 func settings(env install.Env, o install.Options) (string, error) {
-	switch o.Scope {
-	case "", install.UserScope:
-		return filepath.Join(configDir(env), "settings.json"), nil
-	case install.ProjectScope:
-		if !filepath.IsAbs(o.ProjectDir) {
-			return "", errors.New("the project scope needs the project's folder")
-		}
-		return filepath.Join(o.ProjectDir, ".claude", "settings.json"), nil
-	}
-	return "", install.UnknownScope(o.Scope)
+	return o.In(filepath.Join(configDir(env), "settings.json"), filepath.Join(".claude", "settings.json"))
 }
 
 // stateFile is where Claude Code keeps its own state, and the MCP servers for all
@@ -161,9 +152,9 @@ func readJSON(path string, v any) {
 	}
 }
 
-// Plugins implements [install.PluginLister].
-func (Target) Plugins(env install.Env) map[string]string {
-	return plugins(env, []string{filepath.Join(configDir(env), "settings.json")})
+// OtherPlugins implements [install.PluginLister].
+func (Target) OtherPlugins(env install.Env) []string {
+	return install.OtherPlugins(plugins(env, []string{filepath.Join(configDir(env), "settings.json")}))
 }
 
 // Trust implements [install.Target]: Claude Code asks for no approval of hooks.

@@ -61,16 +61,7 @@ func (Target) Find(ctx context.Context, env install.Env, o install.Options) inst
 
 // hooksFile is the file that an install edits.
 func hooksFile(env install.Env, o install.Options) (string, error) {
-	switch o.Scope {
-	case "", install.UserScope:
-		return filepath.Join(codexHome(env), "hooks.json"), nil
-	case install.ProjectScope:
-		if !filepath.IsAbs(o.ProjectDir) {
-			return "", errors.New("the project scope needs the project's folder")
-		}
-		return filepath.Join(o.ProjectDir, ".codex", "hooks.json"), nil
-	}
-	return "", install.UnknownScope(o.Scope)
+	return o.In(filepath.Join(codexHome(env), "hooks.json"), filepath.Join(".codex", "hooks.json"))
 }
 
 // configFile is where Codex keeps what the user approved, for all scopes.
@@ -182,8 +173,8 @@ func (Target) Check(env install.Env, o install.Options) install.Report {
 	return r
 }
 
-// Plugins implements [install.PluginLister].
-func (Target) Plugins(env install.Env) map[string]string { return plugins(env) }
+// OtherPlugins implements [install.PluginLister].
+func (Target) OtherPlugins(env install.Env) []string { return install.OtherPlugins(plugins(env)) }
 
 // plugins are those that are switched on: their ids and folders.
 func plugins(env install.Env) map[string]string {

@@ -29,11 +29,8 @@ var (
 	_ install.Validator = Target{}
 )
 
-// Where the plugin lies, in the folder of the integrations.
-const (
-	shimDir  = "dsh"
-	shimName = "reme-hook.mjs"
-)
+// shimDir is where the plugin lies, in the folder of the integrations.
+const shimDir = "dsh"
 
 // bundle is the package of the same plugin for `dsh plugin add`.
 const bundle = "reme-hook-dsh"
@@ -85,55 +82,49 @@ func (Target) Find(ctx context.Context, env install.Env, o install.Options) inst
 	return f
 }
 
-// shimFile is the plugin.
-func shimFile(env install.Env) string { return filepath.Join(env.IntegrationsDir, shimDir, shimName) }
+// plugin is the folder that DSH loads the plugin from.
+func plugin(env install.Env) install.Folder {
+	return install.Folder{Dir: filepath.Join(env.IntegrationsDir, shimDir), Main: dsh.ShimName, Files: dsh.Files()}
+}
 
-// wanted are our rows: of the plugin and of the MCP server.
-func wanted(env install.Env, o install.Options) (plugin, server row, err error) {
+// shimFile is what DSH loads.
+func shimFile(env install.Env) string { return filepath.Join(plugin(env).Dir, dsh.ShimName) }
+
+// wanted is our row: of the plugin, which has the tools too, or of the MCP server.
+func wanted(env install.Env, o install.Options) (row, error) {
 	if o.Scope != "" && o.Scope != install.UserScope {
-		return row{}, row{}, install.UnknownScope(o.Scope)
+		return row{}, install.UnknownScope(o.Scope)
 	}
-	return pluginRow(shimFile(env), env.CommandPath(o)), serverRow(env.Server(o, Host)), validate(shimFile(env), env.CommandPath(o))
+	if err := validate(shimFile(env), env.CommandPath(o)); err != nil {
+		return row{}, err
+	}
+	if !o.Hooks() {
+		return serverRow(env.Server(o, Host)), nil
+	}
+	return pluginRow(shimFile(env), env.CommandPath(o)), nil
 }
 
 // Files implements [install.Target]. The plugin comes first: DSH watches the
 // other file.
 func (Target) Files(env install.Env, o install.Options) ([]install.File, error) {
-	plugin, server, err := wanted(env, o)
+	r, err := wanted(env, o)
 	if err != nil {
 		return nil, err
-	}
-	shim := install.File{
-		Path: shimFile(env),
-		Upsert: func(old []byte) ([]byte, error) {
-			if bytes.Equal(old, dsh.Shim) {
-				return old, nil
-			}
-			return dsh.Shim, nil
-		},
-		Remove: func([]byte, []byte, bool) ([]byte, error) { return nil, nil },
 	}
 	patch := install.File{
 		Path: patchFile(env),
 		Upsert: func(old []byte) ([]byte, error) {
-			switch {
-			case !o.Server():
-				return upsert(old, plugin)
-			case !o.Hooks():
-				return upsert(old, server)
+			if p, err := parse(old); err == nil && r.id == serverID && len(p.ours(rowID)) > 0 {
+				return old, nil // the plugin has the tools
 			}
-			text, err := upsert(old, server, plugin)
-			if errors.Is(err, install.ErrForeignServer) {
-				return upsert(old, plugin)
-			}
-			return text, err
+			return upsert(old, r)
 		},
 		Remove: remove,
 	}
 	if !o.Hooks() {
 		return []install.File{patch}, nil
 	}
-	return []install.File{shim, patch}, nil
+	return append(plugin(env).InstallFiles(), patch), nil
 }
 
 // Check implements [install.Target].
@@ -147,7 +138,8 @@ func (Target) Check(env install.Env, o install.Options) install.Report {
 		report.Problems[len(report.Problems)-1].Again = true
 	}
 	o.Scope = install.UserScope
-	plugin, _, err := wanted(env, o)
+	o.Part = ""
+	row, err := wanted(env, o)
 	if err != nil {
 		add(install.BadPath, true, "use another folder for the integrations", "%v", err)
 	}
@@ -172,7 +164,7 @@ func (Target) Check(env install.Env, o install.Options) install.Report {
 		again(install.Twice, "our row is %d times in %s: DSH does not start", len(ours), path)
 	}
 	for _, profile := range profiles(env) {
-		if hasBundle(profile) {
+		if slices.Contains(bundles(profile), bundle) {
 			do := "dsh plugin --profile " + filepath.Base(profile) + " remove " + bundle
 			if len(ours) > 0 {
 				add(install.Twice, false, do, "the profile %s has the plugin too, as the bundle %s: both run", filepath.Base(profile), bundle)
@@ -187,11 +179,11 @@ func (Target) Check(env install.Env, o install.Options) install.Report {
 	if switchedOff(p) {
 		add(install.Off, true, "remove `disabled: true` there", "the row is disabled in %s", path)
 	}
-	shim, err := install.ReadFile(shimFile(env))
-	if err != nil {
-		again(install.Missing, "the plugin is missing, so DSH skips it: %v", err)
+	if !plugin(env).Placed() {
+		again(install.Missing, "the plugin is not in %s, so DSH skips it", plugin(env).Dir)
 	}
-	current := ours[0].current(plugin) && bytes.Equal(shim, dsh.Shim)
+	current := ours[0].current(row) && plugin(env).Current()
+	report.OwnTools = true
 	report.Hooks = install.PluginHooks(Host, Adapter().Events, value(ours[0].command), path, childTime, current)
 	return report
 }
@@ -204,9 +196,9 @@ func switchedOff(p *patch) bool {
 	})
 }
 
-// hasBundle tells whether a profile mounts our bundle.
-func hasBundle(profile string) bool {
-	b, err := install.ReadFile(filepath.Join(profile, "package.json"))
+// bundles are those that a profile mounts.
+func bundles(profile string) []string {
+	b, _ := install.ReadFile(filepath.Join(profile, "package.json"))
 	var manifest struct {
 		DSH struct {
 			Profile struct {
@@ -214,7 +206,8 @@ func hasBundle(profile string) bool {
 			} `json:"profile"`
 		} `json:"dsh"`
 	}
-	return err == nil && json.Unmarshal(b, &manifest) == nil && slices.Contains(manifest.DSH.Profile.Bundles, bundle)
+	_ = json.Unmarshal(b, &manifest) // one that nobody reads is DSH's to complain about
+	return manifest.DSH.Profile.Bundles
 }
 
 // Trust implements [install.Target]: DSH asks for no approval.

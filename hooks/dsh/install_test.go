@@ -44,10 +44,10 @@ func mustUninstall(t *testing.T, env install.Env) {
 func TestFiles(t *testing.T) {
 	t.Parallel()
 	env := testEnv(t)
-	if changes := mustInstall(t, env); len(changes) != 2 {
+	if changes := mustInstall(t, env); len(changes) != 3 {
 		t.Errorf("%d changes", len(changes))
 	}
-	if shim := get(t, filepath.Join(env.IntegrationsDir, "dsh", "reme-hook.mjs")); shim != string(dsh.Shim) {
+	if shim := get(t, filepath.Join(env.IntegrationsDir, "dsh", "reme-hook.mjs")); shim != string(dsh.Files()[dsh.ShimName]) {
 		t.Errorf("the plugin is %s", shim)
 	}
 	if changes := mustInstall(t, env); len(changes) != 0 {
@@ -125,7 +125,7 @@ func TestFilesOfOthers(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		one(t, "two at once", []byte(get(t, path)), []row{pluginRow(shimFile(env), env.BinaryPath()), serverRow(env.Server(install.Options{}, Host))})
+		one(t, "two at once", []byte(get(t, path)), pluginRow(shimFile(env), env.BinaryPath()))
 		mustUninstall(t, env)
 		if got := get(t, path); got != theirs {
 			t.Errorf("left %q", got)
@@ -168,7 +168,7 @@ func TestQuoting(t *testing.T) {
 			t.Skip("most of these cannot be names of files")
 		}
 		dir := filepath.Join(t.TempDir(), name)
-		r := pluginRow(filepath.Join(dir, shimDir, shimName), filepath.Join(dir, "bin", "reme-hook"))
+		r := pluginRow(filepath.Join(dir, shimDir, dsh.ShimName), filepath.Join(dir, "bin", "reme-hook"))
 		if err := validate(r.needs[0], r.program); err != nil {
 			t.Error(err)
 			continue
@@ -179,7 +179,7 @@ func TestQuoting(t *testing.T) {
 				t.Errorf("%s, %s: %v", name, style, err)
 				continue
 			}
-			one(t, name, out, []row{r})
+			one(t, name, out, r)
 			var rows []struct {
 				Insert []struct {
 					Name     string
@@ -244,7 +244,7 @@ func guardTest(r row, guard string) string {
 `
 }
 
-// TestServer: the MCP server may come alone, and another's of our name stays.
+// TestServer: the MCP server comes alone, or not at all: the plugin has the tools. Another's of our name stays.
 func TestServer(t *testing.T) {
 	t.Parallel()
 	env := testEnv(t)
@@ -260,7 +260,7 @@ func TestServer(t *testing.T) {
 		part    install.Part
 		hooks   bool
 		servers []install.Registered
-	}{{install.ServerPart, false, []install.Registered{ours}}, {install.HooksPart, true, nil}, {"", true, []install.Registered{ours}}} {
+	}{{install.ServerPart, false, []install.Registered{ours}}, {install.HooksPart, true, nil}, {"", true, nil}} {
 		if _, err := install.Install(t.Context(), target, env, install.Options{Part: o.part}); err != nil {
 			t.Fatal(err)
 		}
@@ -270,14 +270,23 @@ func TestServer(t *testing.T) {
 			t.Errorf("left %s", get(t, path))
 		}
 	}
-	mustInstall(t, env)
+	only := install.Options{Part: install.ServerPart}
+	if _, err := install.Install(t.Context(), target, env, only); err != nil {
+		t.Fatal(err)
+	}
 	write(t, path, strings.Replace(get(t, path), "disabled: !!js '![\""+env.BinaryPath()+"\"]", "disabled: true # ", 1))
 	off := ours
 	off.Off = true
-	check(true, off)
+	check(false, off)
+	mustInstall(t, env) // in the place of the server
+	check(true)
+	installed := get(t, path)
+	if _, err := install.Install(t.Context(), target, env, only); err != nil || get(t, path) != installed {
+		t.Errorf("the server beside the plugin: %v\n%s", err, get(t, path))
+	}
 	const foreign = "- insert:\n    - id: mine\n      name: '@deepseek-ai/dsh-mcp-client'\n      config: {serverName: reme, transport: streamable-http, url: 'http://127.0.0.1:2333/mcp'}\n"
 	write(t, path, foreign)
-	if _, err := install.Install(t.Context(), target, env, install.Options{Part: install.ServerPart}); !errors.Is(err, install.ErrForeignServer) {
+	if _, err := install.Install(t.Context(), target, env, only); !errors.Is(err, install.ErrForeignServer) {
 		t.Errorf("%v", err)
 	}
 	mustInstall(t, env)
@@ -350,10 +359,10 @@ func TestCheck(t *testing.T) {
 	}{
 		"as installed": {func(*testing.T, install.Env, string) {}, "", false, true, true},
 		"no plugin": {func(t *testing.T, env install.Env, _ string) {
-			os.Remove(filepath.Join(env.IntegrationsDir, shimDir, shimName))
-		}, "the plugin is missing", true, true, false},
+			os.Remove(filepath.Join(env.IntegrationsDir, shimDir, dsh.ShimName))
+		}, "the plugin is not in", true, true, false},
 		"other plugin": {func(t *testing.T, env install.Env, _ string) {
-			write(t, filepath.Join(env.IntegrationsDir, shimDir, shimName), string(Target{}.Host()))
+			write(t, filepath.Join(env.IntegrationsDir, shimDir, dsh.ShimName), "// Made by reme-hook in another version")
 		}, "", false, true, false},
 		"no guard": {func(t *testing.T, _ install.Env, patch string) {
 			write(t, patch, strings.Replace(get(t, patch), "disabled:", "enabled:", 1))

@@ -114,43 +114,48 @@ func (p *patch) servers() []*yaml.Node {
 	return out
 }
 
-// upsert makes each of rows the one row of ours with its id in a patch file. A
-// row that is there keeps its place and whatever the user has added to it. nil is
-// a file that is absent.
-func upsert(src []byte, rows ...row) ([]byte, error) {
+// upsert makes r the one row of ours in a patch file. A row that is there keeps
+// its place and whatever the user has added to it. nil is a file that is absent.
+func upsert(src []byte, r row) ([]byte, error) {
 	p, err := parse(src)
 	if err != nil {
 		return nil, err
 	}
-	q := p
-	for _, r := range rows {
-		ours := q.ours(r.id)
-		if len(ours) == 1 && ours[0].current(r) {
-			continue
-		}
-		if len(ours) == 1 {
-			if updated, err := q.update(ours[0], r); err == nil {
-				q = updated
-				continue
-			}
-		}
-		if r.id == serverID && slices.ContainsFunc(q.servers(), func(row *yaml.Node) bool { return ourID(row) == "" }) {
-			return nil, install.ErrForeignServer
-		}
-		if q, err = q.without(r.id); err != nil {
-			return nil, err
-		}
-		if q, err = q.insert(r); err != nil {
-			return nil, err
-		}
+	q, err := p.without(map[string]string{rowID: serverID, serverID: rowID}[r.id])
+	if err != nil {
+		return nil, err
 	}
-	if q == p {
-		return src, nil
+	ours := q.ours()
+	switch {
+	case len(ours) == 1 && ours[0].current(r):
+		if q == p {
+			return src, nil
+		}
+	case len(ours) == 0 && r.id == serverID && len(q.servers()) > 0:
+		return nil, install.ErrForeignServer
+	default:
+		if q, err = q.put(r, ours); err != nil {
+			return nil, err
+		}
 	}
 	if _, err := q.without(); err != nil {
-		return nil, fmt.Errorf("our rows could not be taken out again: %w", err)
+		return nil, fmt.Errorf("our row could not be taken out again: %w", err)
 	}
 	return q.bytes(), nil
+}
+
+// put is the file with r in the place of our rows that have its id.
+func (p *patch) put(r row, ours []placed) (*patch, error) {
+	if len(ours) == 1 {
+		if updated, err := p.update(ours[0], r); err == nil {
+			return updated, nil
+		}
+	}
+	p, err := p.without()
+	if err != nil {
+		return nil, err
+	}
+	return p.insert(r)
 }
 
 // remove takes our rows out of a patch file. It returns nil if nothing of

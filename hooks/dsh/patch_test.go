@@ -72,30 +72,30 @@ func TestInstallAndUninstallAreByteExact(t *testing.T) {
 	}
 }
 
-// roundTrip installs the plugin into a file, and the plugin and the server.
+// roundTrip installs the plugin into a file, or the server.
 func roundTrip(t testing.TB, name string, text []byte) {
 	t.Helper()
 	const shim, program = "/elsewhere/dsh/reme-hook.mjs", "/it's \"else\"where/$HOME/ü/reme-hook"
-	moved := []row{pluginRow(shim, program), serverRow(install.Server{Command: program, Args: []string{"mcp"}})}
-	rowsRoundTrip(t, name, text, []row{testRow}, moved[:1])
-	rowsRoundTrip(t, name+", server", text, []row{testRow, testServer}, moved)
+	plugin, server := pluginRow(shim, program), serverRow(install.Server{Command: program, Args: []string{"mcp"}})
+	rowRoundTrip(t, name, text, testRow, plugin)
+	rowRoundTrip(t, name+", server", text, testServer, server)
+	rowRoundTrip(t, name+", plugin for server", text, testServer, plugin)
 }
 
-// rowsRoundTrip installs rows into a file, again, for another place, and
-// uninstalls.
-func rowsRoundTrip(t testing.TB, name string, text []byte, rows, moved []row) {
+// rowRoundTrip installs a row into a file, again, another one, and uninstalls.
+func rowRoundTrip(t testing.TB, name string, text []byte, r, moved row) {
 	t.Helper()
-	installed, err := upsert(text, rows...)
+	installed, err := upsert(text, r)
 	if err != nil {
 		t.Errorf("%s: %q: %v", name, text, err)
 		return
 	}
-	one(t, name, installed, rows)
-	again, err := upsert(installed, rows[0]) // the server stays
+	one(t, name, installed, r)
+	again, err := upsert(installed, r)
 	if err != nil || !bytes.Equal(again, installed) {
 		t.Errorf("%s: a second install changes\n%q to\n%q (%v)", name, installed, again, err)
 	}
-	other, err := upsert(installed, moved...)
+	other, err := upsert(installed, moved)
 	if err != nil {
 		t.Errorf("%s: %q: %v", name, installed, err)
 		return
@@ -116,21 +116,16 @@ func rowsRoundTrip(t testing.TB, name string, text []byte, rows, moved []row) {
 	}
 }
 
-// one checks that a file holds each of our rows once, current, and nothing more of
-// ours, and that DSH would take it for a list of rows.
-func one(t testing.TB, name string, text []byte, rows []row) {
+// one checks that a file holds r, current, and nothing more of ours, and that DSH
+// would take it for a list of rows.
+func one(t testing.TB, name string, text []byte, r row) {
 	t.Helper()
 	p, err := parse(text)
 	if err != nil {
 		t.Errorf("%s: %q: %v", name, text, err)
 		return
 	}
-	for _, r := range rows {
-		if ours := p.ours(r.id); len(ours) != 1 || !ours[0].current(r) || ours[0].off() {
-			t.Errorf("%s: rows of ours in %q: %+v", name, text, ours)
-		}
-	}
-	if ours := p.ours(); len(ours) != len(rows) {
+	if ours := p.ours(); len(ours) != 1 || !ours[0].current(r) || ours[0].off() {
 		t.Errorf("%s: rows of ours in %q: %+v", name, text, ours)
 	}
 	for _, server := range p.ours(serverID) {
@@ -247,12 +242,12 @@ func TestEdited(t *testing.T) {
 func TestServerEdited(t *testing.T) {
 	t.Parallel()
 	const text = "# mine\n- id: a\n"
-	installed, err := upsert([]byte(text), testRow, testServer)
+	installed, err := upsert([]byte(text), testServer)
 	if err != nil {
 		t.Fatal(err)
 	}
-	plugin, server := testRow.block("", "\n"), testServer.block("", "\n")
-	if string(installed) != server+plugin+text {
+	server := testServer.block("", "\n")
+	if string(installed) != server+text {
 		t.Fatalf("installed\n%s", installed)
 	}
 	for name, c := range map[string]struct {
@@ -260,13 +255,10 @@ func TestServerEdited(t *testing.T) {
 		removed   string // what an uninstall leaves
 		rewritten bool   // an install has to change it
 	}{
-		"server first":    {server + plugin, plugin + server, text, false},
-		"in one insert":   {endMark + "\n" + beginMark + "\n- insert:\n", "", text, false},
-		"a row between":   {plugin, "- id: new\n" + plugin, "- id: new\n" + text, false},
 		"switched off":    {"disabled: !!js ", "disabled: true # !!js ", text, false},
 		"more config":     {"        transport: ", "        toolCallTimeoutMs: 9\n        transport: ", text, false},
 		"removed":         {server, "", text, true},
-		"plugin removed":  {plugin, "", text, true},
+		"plugin too":      {server, server + testRow.block("", "\n"), text, true},
 		"program moved":   {"        command: '/home/u", "        command: '/old", text, true},
 		"id changed":      {"- id: reme-hook-mcp", "- id: tools", text, true},
 		"guard gone":      {"      disabled: " + testServer.disabledYAML() + "\n", "", text, true},
@@ -280,12 +272,12 @@ func TestServerEdited(t *testing.T) {
 		if bytes.Equal(edited, installed) {
 			t.Fatalf("%s: nothing was edited", name)
 		}
-		again, err := upsert(edited, testRow, testServer)
+		again, err := upsert(edited, testServer)
 		if err != nil || bytes.Equal(again, edited) == c.rewritten {
 			t.Errorf("%s: an install makes\n%s(%v)", name, again, err)
 		}
 		p, err := parse(again)
-		if err != nil || len(p.ours()) != 2 || !p.ours(rowID)[0].current(testRow) || !p.ours(serverID)[0].current(testServer) {
+		if err != nil || len(p.ours()) != 1 || !p.ours()[0].current(testServer) {
 			t.Errorf("%s: the rows are not in\n%s(%v)", name, again, err)
 		}
 		for _, text := range [][]byte{edited, again} {
@@ -296,7 +288,7 @@ func TestServerEdited(t *testing.T) {
 		}
 	}
 	const other = "- insert:\n    - id: mine\n      name: '@deepseek-ai/dsh-mcp-client'\n      config: {serverName: reme, transport: streamable-http, url: http://127.0.0.1:2333/mcp}\n"
-	if out, err := upsert([]byte(other), testRow, testServer); !errors.Is(err, install.ErrForeignServer) {
+	if out, err := upsert([]byte(other), testServer); !errors.Is(err, install.ErrForeignServer) {
 		t.Errorf("another's server: %s%v", out, err)
 	}
 	if _, err := upsert([]byte(other), testRow); err != nil {
@@ -319,7 +311,7 @@ func TestMovedKeepsEdits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	one(t, "moved", got, []row{moved})
+	one(t, "moved", got, moved)
 	if !bytes.Contains(got, []byte(mine)) {
 		t.Errorf("got\n%s", got)
 	}
@@ -347,7 +339,7 @@ func TestServerArguments(t *testing.T) {
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		one(t, name, got, []row{want})
+		one(t, name, got, want)
 		if name == "old" && !bytes.Contains(got, []byte("more: 1\n")) {
 			t.Errorf("what the user added is gone:\n%s", got)
 		}
@@ -404,7 +396,7 @@ func FuzzPatch(f *testing.F) {
 		if bytes.Contains(text, []byte("reme-hook")) {
 			return // it is ours already
 		}
-		installed, err := upsert(text, testRow, testServer)
+		installed, err := upsert(text, testRow)
 		if err != nil {
 			return
 		}
@@ -416,10 +408,10 @@ func FuzzPatch(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%q: %v", installed, err)
 		}
-		if len(after.ours()) != 2 || !sameNodes(after.items[2:], before.items) {
+		if len(after.ours()) != 1 || !sameNodes(after.items[1:], before.items) {
 			t.Fatalf("%q became %q", text, installed)
 		}
-		if again, err := upsert(installed, testRow, testServer); err != nil || !bytes.Equal(again, installed) {
+		if again, err := upsert(installed, testRow); err != nil || !bytes.Equal(again, installed) {
 			t.Fatalf("%q becomes %q (%v)", installed, again, err)
 		}
 		if left, err := remove(installed, text, true); err != nil || !bytes.Equal(left, text) {

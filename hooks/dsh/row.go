@@ -12,10 +12,11 @@ import (
 
 	"github.com/agentscope-ai/reme-hook/hooks"
 	"github.com/agentscope-ai/reme-hook/install"
+	"github.com/agentscope-ai/reme-hook/plugins/dsh"
 	"gopkg.in/yaml.v3"
 )
 
-// The ids of our rows: of the plugin and of the MCP server. Every row of a
+// The ids of our row: of the plugin, or of the MCP server. Every row of a
 // composed tree needs its own: DSH does not start with an id that is there twice.
 const (
 	rowID    = "reme-hook"
@@ -193,7 +194,7 @@ func member(n *yaml.Node, key string) *yaml.Node {
 func ourID(row *yaml.Node) string {
 	id, name := value(member(row, "id")), value(member(row, "name"))
 	switch {
-	case id == rowID, strings.HasSuffix(name, "/"+shimDir+"/"+shimName):
+	case id == rowID, strings.HasSuffix(name, "/"+shimDir+"/"+dsh.ShimName):
 		return rowID
 	case id == serverID, name == serverModule && serverOf(row).Ours():
 		return serverID

@@ -209,7 +209,7 @@ func (t Target) Check(env install.Env, o install.Options) install.Report {
 	report.Servers = c.servers(env, o)
 	placed := plugin.Placed()
 	if placedHooks := c.hooks(); len(placedHooks) > 0 {
-		if c.provider() == providerName {
+		if c.provider() == providerName && plugin.Foreign() == nil {
 			add(install.Twice, "reme-hook uninstall hermes, then install it one way", "%s has both shell hooks and the memory provider of reme-hook: everything is remembered twice", configFile(env))
 		}
 		if st, err := c.trusted(env, placedHooks); err != nil || !st.OK() {

@@ -266,8 +266,8 @@ func (Target) Trusted(context.Context, install.Env, install.Options) (install.Tr
 	return install.TrustState{}, nil
 }
 
-// Plugins implements [install.PluginLister].
-func (Target) Plugins(env install.Env) map[string]string {
+// OtherPlugins implements [install.PluginLister].
+func (Target) OtherPlugins(env install.Env) []string {
 	var installed struct {
 		Plugins []struct {
 			ID      string `json:"id"`
@@ -283,5 +283,5 @@ func (Target) Plugins(env install.Env) map[string]string {
 			}
 		}
 	}
-	return out
+	return install.OtherPlugins(out)
 }

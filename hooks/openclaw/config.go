@@ -70,10 +70,11 @@ func expand(env install.Env, path string) string {
 // config is the part of a configuration that plugins are about.
 type config struct {
 	Plugins struct {
-		Enabled *bool            `json:"enabled"`
-		Allow   []string         `json:"allow"`
-		Deny    []string         `json:"deny"`
-		Entries map[string]entry `json:"entries"`
+		Enabled *bool             `json:"enabled"`
+		Allow   []string          `json:"allow"`
+		Deny    []string          `json:"deny"`
+		Entries map[string]entry  `json:"entries"`
+		Slots   map[string]string `json:"slots"`
 	} `json:"plugins"`
 }
 
@@ -92,10 +93,13 @@ func (c config) ours() (entry, bool) {
 	return e, ok
 }
 
-// allows tells whether the user's list of plugins, if there is one, has ours.
-func (c config) allows() bool {
-	return len(c.Plugins.Allow) == 0 || slices.Contains(c.Plugins.Allow, pluginID)
+// allows tells whether the user's list of plugins, if there is one, has one.
+func (c config) allows(id string) bool {
+	return len(c.Plugins.Allow) == 0 || slices.Contains(c.Plugins.Allow, id)
 }
+
+// isFalse tells whether a switch is off, and not only left alone.
+func isFalse(b *bool) bool { return b != nil && !*b }
 
 // lacks lists the commands that give the configuration what our plugin needs.
 // What the user has decided is not among it.
@@ -108,7 +112,7 @@ func (c config) lacks() []string {
 	if e.Hooks.Conversation == nil {
 		out = append(out, "openclaw config set "+strings.Join(accessPath, ".")+" true")
 	}
-	if !c.allows() {
+	if !c.allows(pluginID) {
 		list, _ := json.Marshal(append(slices.Clone(c.Plugins.Allow), pluginID))
 		out = append(out, "openclaw config set "+strings.Join(allowPath, ".")+" '"+string(list)+"'")
 	}

@@ -111,7 +111,7 @@ func upsert(old []byte, dir string) ([]byte, error) {
 			return nil, err
 		}
 	}
-	if c.allows() {
+	if c.allows(pluginID) {
 		return text, nil
 	}
 	return allowPath.Add(text, pluginID)
@@ -156,13 +156,12 @@ func (t Target) Check(env install.Env, o install.Options) install.Report {
 	path := configFile(env)
 	c, unread := readConfig(path)
 	e, entered := c.ours()
-	if !plugin.Placed() && !entered {
+	if !plugin.Placed() && (!entered || plugin.Foreign() != nil) { // then the entry is another's
 		return report
 	}
 	if !plugin.Placed() {
 		add(install.Missing, "reme-hook install openclaw, or openclaw config unset "+strings.Join(entryPath, "."), "%s has our plugin, which is not in %s", path, plugin.Dir)
 	}
-	off := func(b *bool) bool { return b != nil && !*b }
 	set := func(p install.JSONPath) string { return "openclaw config set " + strings.Join(p, ".") + " true" }
 	switch lacks := c.lacks(); {
 	case unread != nil:
@@ -170,19 +169,19 @@ func (t Target) Check(env install.Env, o install.Options) install.Report {
 	case len(lacks) > 0:
 		add(install.Denied, strings.Join(lacks, " && "), "%s does not let OpenClaw use the plugin", path)
 	}
-	if off(c.Plugins.Enabled) {
+	if isFalse(c.Plugins.Enabled) {
 		add(install.Off, set(install.JSONPath{"plugins", "enabled"}), "all plugins are switched off in %s", path)
 	}
 	if slices.Contains(c.Plugins.Deny, pluginID) {
 		add(install.Denied, "take "+pluginID+" out of plugins.deny", "%s denies the plugin", path)
 	}
-	if off(e.Enabled) {
+	if isFalse(e.Enabled) {
 		add(install.Off, set(enabledPath), "the plugin is switched off in %s", path)
 	}
-	if off(e.Hooks.Conversation) {
+	if isFalse(e.Hooks.Conversation) {
 		add(install.Off, set(accessPath), "capture and recall are off: %s keeps conversations from the plugin, %s is false", path, strings.Join(accessPath, "."))
 	}
-	if off(e.Hooks.Injection) {
+	if isFalse(e.Hooks.Injection) {
 		injection := append(entryPath[:3:3], "hooks", "allowPromptInjection")
 		add(install.Off, set(injection), "recall is off: %s is false in %s", strings.Join(injection, "."), path)
 	}

@@ -35,59 +35,12 @@ func newWiredHermes(t *testing.T, config string) (*world, *Hermes) {
 
 const hermesConfig = ".hermes/config.yaml"
 
-// tell is one call of Hermes that has to go well.
-func (w *world) tell(h *Hermes, session, prompt string, steps ...Step) Result {
-	w.Helper()
-	r := w.run(h, Turn{Prompt: prompt, Session: session}, steps...)
-	if want := steps[len(steps)-1].Text; r.Code != 0 || r.Reply != want {
-		w.Fatalf("hermes: exit status %d, reply %q, want 0 and %q\n%s\n%s", r.Code, r.Reply, want, r.Stdout, r.Stderr)
-	}
-	return r
-}
-
-// What is told to one of Hermes, Codex and Claude Code is known to the others, and afterwards nothing of the product is
-// left.
+// What is told to Hermes, Codex or Claude Code is known to the others, and afterwards nothing of the product is left.
 func TestHermesLoop(t *testing.T) {
-	const mine = "# mine\r\ndisplay: {compact: true} # less\r\nmemory:\r\n  # two kinds\r\n  nudge_interval: 7"
-	w, h := newWiredHermes(t, mine)
-
-	const tea = "The office kettle is called Bartholomew and wants descaling every Thursday."
-	const askTea = "When does the office kettle want descaling?"
-	toldCodex := w.say(w.codex, "", billing, Step{Text: "Noted."})
-	toldClaude := w.say(w.claude, "", tea, Step{Text: "Poor kettle."})
-	asked := w.tell(h, "", askBilling, Step{Text: "In spring."})
-	w.shown(w.last(h, Main), 1, billing)
-	askedTea := w.tell(h, "", askTea, Step{Text: "On Thursdays."})
-	w.shown(w.last(h, Main), 1, tea)
-
-	told := w.tell(h, "", server, Step{Text: "Understood."})
-	w.say(w.codex, "", askServer, Step{Text: "That one."})
-	w.shown(w.last(w.codex, Main), 1, server)
-	w.say(w.claude, "", askServer, Step{Text: "That one."})
-	w.shown(w.last(w.claude, Main), 1, server)
-
-	w.dialog(w.codex, toldCodex.Session, "user: "+billing, "assistant: Noted.")
-	w.dialog(w.claude, toldClaude.Session, "user: "+tea, "assistant: Poor kettle.")
-	w.dialog(h, asked.Session, "user: "+askBilling, "assistant: In spring.")
-	w.dialog(h, askedTea.Session, "user: "+askTea, "assistant: On Thursdays.")
-	w.dialog(h, told.Session, "user: "+server, "assistant: Understood.")
-	if n := len(w.rows(h)); n != 6 {
-		w.Errorf("%d messages of Hermes were captured, want 6", n)
-	}
-	if r := w.hook("doctor"); r.Code != 0 {
-		w.Errorf("doctor: exit status %d\n%s%s", r.Code, r.Stdout, r.Stderr)
-	}
-
-	w.must("uninstall", "--all")
-	if raw, err := os.ReadFile(filepath.Join(w.home, hermesConfig)); string(raw) != mine {
-		w.Errorf("after uninstall %q, %v", raw, err)
-	}
+	w, h := newHermes(t)
+	w.joins(h, hermesConfig, "# mine\r\ndisplay: {compact: true} # less\r\nmemory:\r\n  # two kinds\r\n  nudge_interval: 7")
 	if _, err := os.Stat(filepath.Join(w.home, ".hermes/plugins/reme")); !os.IsNotExist(err) {
 		w.Errorf("the provider's folder is still there: %v", err)
-	}
-	w.run(h, Turn{Prompt: askBilling})
-	if n := len(w.last(h, Main).Frames()); n != 0 {
-		w.Errorf("%d frames after uninstall", n)
 	}
 }
 
@@ -97,9 +50,9 @@ func TestHermesSession(t *testing.T) {
 	w, h := newWiredHermes(t, "")
 	w.say(w.codex, "", billing)
 	w.say(w.codex, "", server)
-	s := w.tell(h, "", askBilling, Step{Shell: "echo tool''ran"}, Step{Text: "One."}).Session
+	s := w.say(h, "", askBilling, Step{Shell: "echo tool''ran"}, Step{Text: "One."}).Session
 	w.shown(w.last(h, Main), 1, billing)
-	w.tell(h, s, askBilling,
+	w.say(h, s, askBilling,
 		Step{Tool: "reme_search", Args: map[string]any{"query": "staging database port"}},
 		Step{Tool: "reme_remember", Args: map[string]any{"content": "Tulips go into the window box.", "title": "-Tulips"}},
 		Step{Tool: "memory", Args: map[string]any{"action": "add", "target": "memory", "content": "The cellar door squeaks on Mondays."}},
@@ -118,7 +71,7 @@ func TestHermesSession(t *testing.T) {
 	frame := w.last(w.claude, Main).Frames()[0]
 	_, path, _ := strings.Cut(frame, `path="`)
 	path, _, _ = strings.Cut(path, `"`)
-	w.tell(h, "", "Open it.", Step{Tool: "reme_read", Args: map[string]any{"path": path}}, Step{Text: "Opened."})
+	w.say(h, "", "Open it.", Step{Tool: "reme_read", Args: map[string]any{"path": path}}, Step{Text: "Opened."})
 	if got := w.last(h, Main).Role("tool"); len(got) != 1 || !strings.Contains(got[0], "squeaks on Mondays") {
 		w.Errorf("tool results %q", got)
 	}
@@ -152,7 +105,7 @@ func TestHermesUnfinished(t *testing.T) {
 				w.shown(w.last(w.claude, Main), 1, billing)
 			}
 			s := w.sessionOf(h)
-			w.tell(h, s, "Go on, please.", Step{Text: "Well."})
+			w.say(h, s, "Go on, please.", Step{Text: "Well."})
 			w.dialog(h, s, "user: "+billing, "user: Go on, please.", "assistant: Well.")
 			w.say(w.codex, "", askBilling)
 			w.shown(w.last(w.codex, Main), 1, billing)
@@ -208,13 +161,13 @@ func TestHermesCompaction(t *testing.T) {
 			}
 			w.say(w.codex, "", billing)
 			// The first messages are kept as they are.
-			s := w.tell(h, "", "Good morning, here we are.", Step{Text: "One."}).Session
-			w.tell(h, s, "Nice weather for a walk.", Step{Text: "Two."})
-			w.tell(h, s, askBilling, Step{Text: "Three."})
+			s := w.say(h, "", "Good morning, here we are.", Step{Text: "One."}).Session
+			w.say(h, s, "Nice weather for a walk.", Step{Text: "Two."})
+			w.say(h, s, askBilling, Step{Text: "Three."})
 			w.shown(w.last(h, Main), 1, billing)
 			steps := slices.Repeat([]Step{{Shell: "echo tool"}}, 30)
 			steps[29].Tokens = tooMany
-			r := w.tell(h, s, "Run it often.", append(steps, Step{Text: "Done."})...)
+			r := w.say(h, s, "Run it often.", append(steps, Step{Text: "Done."})...)
 			w.last(h, Compaction)
 			if n := len(w.last(h, Main).Frames()); n != 0 {
 				w.Errorf("%d frames after the compaction: this release keeps them", n)
@@ -222,7 +175,7 @@ func TestHermesCompaction(t *testing.T) {
 			if rotated := r.Session != s; rotated != (name == "rotating") {
 				w.Errorf("the session is %s after the compaction, was %s", r.Session, s)
 			}
-			w.tell(h, r.Session, askBilling, Step{Text: "Four."})
+			w.say(h, r.Session, askBilling, Step{Text: "Four."})
 			w.shown(w.last(h, Main), 1, billing)
 			before := []string{"user: Good morning, here we are.", "assistant: One.", "user: Nice weather for a walk.", "assistant: Two.",
 				"user: " + askBilling, "assistant: Three.", "user: Run it often.", "assistant: Done."}
@@ -351,7 +304,7 @@ func TestHermesUnharmed(t *testing.T) {
 			if script != "" {
 				w.put(installed, "#!/bin/sh\n"+script+"\n", 0o755)
 			}
-			w.tell(h, "", "Hello?", Step{Text: "Here I am."})
+			w.say(h, "", "Hello?", Step{Text: "Here I am."})
 			rs := h.Model.Requests(Main)
 			if len(rs) != 1 || rs[0].Last() != "Hello?" {
 				w.Errorf("%d model requests, the last one ends with %q", len(rs), rs[len(rs)-1].Last())
@@ -374,7 +327,7 @@ func TestHermesShellHooks(t *testing.T) {
 		w.Errorf("nothing is said of what is not filtered:\n%s", r.Stdout)
 	}
 	w.say(w.codex, "", billing)
-	w.tell(h, "", askBilling, Step{Text: "Nobody told me."})
+	w.say(h, "", askBilling, Step{Text: "Nobody told me."})
 	if n := len(w.last(h, Main).Frames()); n != 0 || len(w.rows(h)) != 0 {
 		w.Errorf("hooks ran that nobody approved: %d frames, %v", n, w.rows(h))
 	}
@@ -393,9 +346,9 @@ func TestHermesShellHooks(t *testing.T) {
 		w.Errorf("hermes memory status: %v\n%s", err, r.Stdout)
 	}
 
-	s := w.tell(h, "", askBilling, Step{Text: "In spring."}).Session
+	s := w.say(h, "", askBilling, Step{Text: "In spring."}).Session
 	w.shown(w.last(h, Main), 1, billing)
-	w.tell(h, s, askBilling, Step{Tool: "read_file", Args: map[string]any{"path": "reme://daily/x.md"}}, Step{Text: "In spring, as I said."})
+	w.say(h, s, askBilling, Step{Tool: "read_file", Args: map[string]any{"path": "reme://daily/x.md"}}, Step{Text: "In spring, as I said."})
 	if n := len(w.last(h, Main).Frames()); n != 1 {
 		w.Errorf("%d frames, want 1", n)
 	}
@@ -403,7 +356,7 @@ func TestHermesShellHooks(t *testing.T) {
 		w.Errorf("tool results %q", got)
 	}
 	w.dialog(h, s, "user: "+askBilling, "assistant: In spring.", "user: "+askBilling, "assistant: In spring, as I said.")
-	w.tell(h, "", server, Step{Text: "Understood."})
+	w.say(h, "", server, Step{Text: "Understood."})
 	w.say(w.codex, "", askServer)
 	w.shown(w.last(w.codex, Main), 1, server)
 
@@ -478,7 +431,7 @@ func TestHermesPluginRepository(t *testing.T) {
 	if r := w.hook("doctor", "hermes"); r.Code != 0 {
 		w.Errorf("doctor: exit status %d\n%s%s", r.Code, r.Stdout, r.Stderr)
 	}
-	w.tell(h, "", askBilling, Step{Text: "In spring."})
+	w.say(h, "", askBilling, Step{Text: "In spring."})
 	w.shown(w.last(h, Main), 1, billing)
 
 	// It goes, wherever it came from; what Python has made of it Python leaves.
@@ -496,8 +449,8 @@ func TestHermesHangingMemory(t *testing.T) {
 	w, h := newWiredHermes(t, "")
 	w.say(w.codex, "", billing)
 	release := w.hang()
-	s := w.tell(h, "", askBilling, Step{Text: "I do not know."}).Session
-	w.tell(h, s, "Nice weather for a walk.", Step{Shell: "echo tool"}, Step{Text: "Two."})
+	s := w.say(h, "", askBilling, Step{Text: "I do not know."}).Session
+	w.say(h, s, "Nice weather for a walk.", Step{Shell: "echo tool"}, Step{Text: "Two."})
 	h.Model.Script(Step{Text: "Three."})
 	if r, err := h.OneShot(w.Context(), Turn{Prompt: server}); err != nil || r.Code != 0 || r.Reply != "Three." {
 		w.Fatalf("exit status %d, reply %q, %v\n%s", r.Code, r.Reply, err, r.Stderr)
@@ -515,7 +468,7 @@ func TestHermesHangingMemory(t *testing.T) {
 	if rows := w.rows(h); len(rows) != 6 || rows[4].Content[0].Text != server || rows[5].Content[0].Text != "Three." {
 		w.Errorf("captured: %+v", rows)
 	}
-	w.tell(h, s, askBilling, Step{Text: "In spring."})
+	w.say(h, s, askBilling, Step{Text: "In spring."})
 	w.shown(w.last(h, Main), 1, billing)
 }
 

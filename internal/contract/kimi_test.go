@@ -31,50 +31,12 @@ const kimiConfig = ".kimi-code/config.toml"
 // kimiUser is a user's own configuration, whose hook must go on running.
 const kimiUser = "# mine\r\n[[hooks]]\r\nevent = \"Stop\" # each time\r\ncommand = \"echo x >>~/theirs\"\r\n\r\n[thinking]\r\nenabled = false"
 
-// What is told to one of Kimi Code, Codex and Claude Code is known to the others, and afterwards nothing of the product is
-// left.
+// What is told to Kimi Code, Codex or Claude Code is known to the others, and afterwards nothing of the product is left.
 func TestKimiLoop(t *testing.T) {
 	w, k := newKimi(t)
-	w.put(kimiConfig, kimiUser, 0o600)
-	w.must("install", "codex", "claude-code", "kimi", "--trust")
-
-	const tea = "The office kettle is called Bartholomew and wants descaling every Thursday."
-	const askTea = "When does the office kettle want descaling?"
-	toldCodex := w.say(w.codex, "", billing, Step{Text: "Noted."})
-	toldClaude := w.say(w.claude, "", tea, Step{Text: "Poor kettle."})
-	asked := w.say(k, "", askBilling, Step{Text: "In spring."})
-	w.shown(w.last(k, Main), 1, billing)
-	askedTea := w.say(k, "", askTea, Step{Text: "On Thursdays."})
-	w.shown(w.last(k, Main), 1, tea)
-
-	told := w.say(k, "", server, Step{Text: "Understood."})
-	w.say(w.codex, "", askServer, Step{Text: "That one."})
-	w.shown(w.last(w.codex, Main), 1, server)
-	w.say(w.claude, "", askServer, Step{Text: "That one."})
-	w.shown(w.last(w.claude, Main), 1, server)
-
-	w.dialog(w.codex, toldCodex.Session, "user: "+billing, "assistant: Noted.")
-	w.dialog(w.claude, toldClaude.Session, "user: "+tea, "assistant: Poor kettle.")
-	w.dialog(k, asked.Session, "user: "+askBilling, "assistant: In spring.")
-	w.dialog(k, askedTea.Session, "user: "+askTea, "assistant: On Thursdays.")
-	w.dialog(k, told.Session, "user: "+server, "assistant: Understood.")
-	if n := len(w.rows(k)); n != 6 {
-		w.Errorf("%d messages of Kimi Code were captured, want 6", n)
-	}
-	if raw, _ := os.ReadFile(filepath.Join(w.home, "theirs")); string(raw) != "x\nx\nx\n" {
+	w.joins(k, kimiConfig, kimiUser)
+	if raw, _ := os.ReadFile(filepath.Join(w.home, "theirs")); string(raw) != "x\nx\nx\nx\n" {
 		w.Errorf("the user's own hook wrote %q", raw)
-	}
-	if r := w.hook("doctor"); r.Code != 0 {
-		w.Errorf("doctor: exit status %d\n%s%s", r.Code, r.Stdout, r.Stderr)
-	}
-
-	w.must("uninstall", "--all")
-	if raw, err := os.ReadFile(filepath.Join(w.home, kimiConfig)); string(raw) != kimiUser {
-		w.Errorf("after uninstall %q, %v", raw, err)
-	}
-	w.run(k, Turn{Prompt: askBilling})
-	if n := len(w.last(k, Main).Frames()); n != 0 {
-		w.Errorf("%d frames after uninstall", n)
 	}
 }
 

@@ -4,6 +4,8 @@ package contract
 
 import (
 	"maps"
+	"os"
+	"path/filepath"
 	"testing"
 )
 
@@ -73,5 +75,48 @@ func TestLoop(t *testing.T) {
 				w.Errorf("%d frames after uninstall", n)
 			}
 		})
+	}
+}
+
+// joins is the loop of a host that joins Codex and Claude Code. The user's own configuration of it is there before the
+// product comes, and after it has gone.
+func (w *world) joins(h Host, file, config string) {
+	w.Helper()
+	const tea = "The office kettle is called Bartholomew and wants descaling every Thursday."
+	const askTea = "When does the office kettle want descaling?"
+	w.put(file, config, 0o600)
+	w.must("install", "codex", "claude-code", h.Name(), "--trust")
+	toldCodex := w.say(w.codex, "", billing, Step{Text: "Noted."})
+	toldClaude := w.say(w.claude, "", tea, Step{Text: "Poor kettle."})
+	asked := w.say(h, "", askBilling, Step{Text: "In spring."})
+	w.shown(w.last(h, Main), 1, billing)
+	askedTea := w.say(h, "", askTea, Step{Text: "On Thursdays."})
+	w.shown(w.last(h, Main), 1, tea)
+
+	told := w.say(h, "", server, Step{Text: "Understood."})
+	for _, other := range []Host{w.codex, w.claude} {
+		w.say(other, "", askServer, Step{Text: "That one."})
+		w.shown(w.last(other, Main), 1, server)
+	}
+
+	w.dialog(w.codex, toldCodex.Session, "user: "+billing, "assistant: Noted.")
+	w.dialog(w.claude, toldClaude.Session, "user: "+tea, "assistant: Poor kettle.")
+	w.dialog(h, asked.Session, "user: "+askBilling, "assistant: In spring.")
+	w.dialog(h, askedTea.Session, "user: "+askTea, "assistant: On Thursdays.")
+	w.dialog(h, told.Session, "user: "+server, "assistant: Understood.")
+	if n := len(w.rows(h)); n != 6 {
+		w.Errorf("%d messages of %s were captured, want 6", n, h.Name())
+	}
+	if r := w.hook("doctor"); r.Code != 0 {
+		w.Errorf("doctor: exit status %d\n%s%s", r.Code, r.Stdout, r.Stderr)
+	}
+
+	w.must("uninstall", "--all")
+	if raw, err := os.ReadFile(filepath.Join(w.home, file)); string(raw) != config {
+		w.Errorf("after uninstall %q, %v", raw, err)
+	}
+	w.run(h, Turn{Prompt: askBilling})
+	if n := len(w.last(h, Main).Frames()); n != 0 {
+		w.Errorf("%d frames after uninstall", n)
 	}
 }

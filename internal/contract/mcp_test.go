@@ -222,21 +222,25 @@ func TestInstalledMCPTakenOut(t *testing.T) {
 // Kimi Code's model calls the tools of the server that install registers.
 func TestKimiInstalledMCP(t *testing.T) {
 	w, drive, uninstall := installedMCP(t, "kimi")
-	w.calls(drive["kimi"])
+	w.calls(drive["kimi"], "mcp__reme__")
 	uninstall()
 }
 
-// DSH's model calls the tools of the server that install registers. Without the program DSH starts all the same.
+// DSH's model calls the tools of the plugin, or of the server that an install without hooks registers. Without the program
+// DSH starts all the same.
 func TestDSHInstalledMCP(t *testing.T) {
 	w, drive, uninstall := installedMCP(t, "dsh")
 	d := drive["dsh"].(*DSH)
-	w.calls(d)
+	w.calls(d, "reme_")
+	w.must("uninstall", "dsh")
+	w.must("install", "dsh", "--mcp-only")
+	w.calls(d, "mcp__reme__")
 	if err := os.Remove(filepath.Join(w.home, ".reme/integrations/bin/reme-hook")); err != nil {
 		t.Fatal(err)
 	}
-	w.ask(d, "", "Hello?", Step{Text: "Here I am."})
+	w.say(d, "", "Hello?", Step{Text: "Here I am."})
 	for _, tool := range list(w.last(d, Main).Body, "tools") {
-		if f, _ := tool["function"].(map[string]any); strings.HasPrefix(str(f, "name"), "mcp__reme__") {
+		if f, _ := tool["function"].(map[string]any); strings.Contains(str(f, "name"), "reme") {
 			t.Errorf("%s is offered without the program", str(f, "name"))
 		}
 	}
@@ -256,7 +260,7 @@ func TestHermesInstalledMCP(t *testing.T) {
 		}
 	}
 	list(`(?s)^[^/]*\n\s+other +/.* disabled`)
-	w.tell(h, "", "Hello?", Step{Text: "Here I am."})
+	w.say(h, "", "Hello?", Step{Text: "Here I am."})
 	uninstall()
 	w.must("install", "hermes", "--mcp-only")
 	list(`reme +/.* enabled\s+other +/.* disabled`)
@@ -268,18 +272,18 @@ func TestHermesInstalledMCP(t *testing.T) {
 }
 
 // calls has the model of a host remember and search, and checks that it is offered all tools.
-func (w *world) calls(h Host) {
+func (w *world) calls(h Host, prefix string) {
 	w.Helper()
 	r := w.run(h, Turn{Prompt: "Keep it."},
-		Step{Tool: "mcp__reme__remember", Args: map[string]any{"content": billing, "title": "Billing"}},
-		Step{Tool: "mcp__reme__search", Args: map[string]any{"query": "billing"}}, Step{Text: "Done."})
+		Step{Tool: prefix + "remember", Args: map[string]any{"content": billing, "title": "Billing"}},
+		Step{Tool: prefix + "search", Args: map[string]any{"query": "billing"}}, Step{Text: "Done."})
 	if r.Code != 0 || r.Reply != "Done." {
 		w.Fatalf("%s: exit status %d, reply %q\n%s", h.Name(), r.Code, r.Reply, r.Stderr)
 	}
 	var names []string
 	for _, tool := range list(w.last(h, Main).Body, "tools") {
 		f, _ := tool["function"].(map[string]any)
-		if name, ok := strings.CutPrefix(str(f, "name"), "mcp__reme__"); ok {
+		if name, ok := strings.CutPrefix(str(f, "name"), prefix); ok {
 			names = append(names, name)
 		}
 	}
@@ -288,7 +292,7 @@ func (w *world) calls(h Host) {
 		w.Errorf("%s: the model has the tools %v", h.Name(), names)
 	}
 	got := w.results(h, 2)
-	if !strings.Contains(got[0], "Remembered in reme://daily/") || !strings.Contains(got[1], billing) {
+	if !regexp.MustCompile(`emembered( already,)? in reme://daily/`).MatchString(got[0]) || !strings.Contains(got[1], billing) {
 		w.Errorf("%s: tool results %q", h.Name(), got)
 	}
 	w.signed(h, got[0])

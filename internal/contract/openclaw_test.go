@@ -26,16 +26,6 @@ func (w *world) startGateway(o *OpenClaw) {
 	}
 }
 
-// claw is one call of OpenClaw that has to go well.
-func (w *world) claw(o *OpenClaw, session, prompt string, steps ...Step) Result {
-	w.Helper()
-	r := w.run(o, Turn{Prompt: prompt, Session: session}, steps...)
-	if want := steps[len(steps)-1].Text; r.Code != 0 || r.Reply != want {
-		w.Fatalf("openclaw: exit status %d, reply %q, want 0 and %q\n%s\n%s", r.Code, r.Reply, want, r.Stdout, r.Stderr)
-	}
-	return r
-}
-
 // command is a command of OpenClaw that has to go well and to print something.
 func (w *world) command(o *OpenClaw, want string, args ...string) {
 	w.Helper()
@@ -61,24 +51,24 @@ func TestOpenClawGateway(t *testing.T) {
 	w.startGateway(o)
 
 	w.say(w.codex, "", billing, Step{Text: "Noted."})
-	s := w.claw(o, "", askBilling, Step{Shell: "echo tool''ran"}, Step{Text: "In spring."}).Session
+	s := w.say(o, "", askBilling, Step{Shell: "echo tool''ran"}, Step{Text: "In spring."}).Session
 	w.shown(w.last(o, Main), 1, billing)
 	if got := w.last(o, Main).Role("tool"); len(got) != 1 || !strings.Contains(got[0], "toolran") {
 		w.Errorf("tool results %q", got)
 	}
-	told := w.claw(o, "", server, Step{Text: "Understood."}).Session
+	told := w.say(o, "", server, Step{Text: "Understood."}).Session
 	w.say(w.claude, "", askServer, Step{Text: "That one."})
 	w.shown(w.last(w.claude, Main), 1, server)
 
 	// The memory of the turn before is gone from the conversation, and there again.
-	w.claw(o, s, askBilling, Step{Text: "On 23 March."})
+	w.say(o, s, askBilling, Step{Text: "On 23 March."})
 	w.shown(w.last(o, Main), 1, billing)
 
 	// The tools of the plugin.
 	tool := func(name string, args map[string]any) Step {
 		return Step{Tool: "tool_call", Args: map[string]any{"id": name, "args": args}}
 	}
-	w.claw(o, "", "Use them all.",
+	w.say(o, "", "Use them all.",
 		tool("reme_remember", map[string]any{"content": "The cellar door squeaks on Mondays.", "title": "Cellar door"}),
 		tool("reme_search", map[string]any{"query": "staging database port"}),
 		tool("reme_daily_list", map[string]any{}),
@@ -97,10 +87,10 @@ func TestOpenClawGateway(t *testing.T) {
 	if asked := w.last(o, Compaction).Text(); strings.Contains(asked, "reme-") {
 		w.Errorf("the summariser is asked %q", asked)
 	}
-	w.claw(o, s, askServer, Step{Text: "6543."})
+	w.say(o, s, askServer, Step{Text: "6543."})
 	w.shown(w.last(o, Main), 1, server)
 	w.run(o, Turn{Prompt: "/new", Session: s})
-	w.claw(o, s, askBilling, Step{Text: "Again."})
+	w.say(o, s, askBilling, Step{Text: "Again."})
 	w.shown(w.last(o, Main), 1, billing)
 	w.dialog(o, s, "user: "+askBilling, "assistant: In spring.", "user: "+askBilling, "assistant: On 23 March.",
 		"user: "+askServer, "assistant: 6543.", "user: "+askBilling, "assistant: Again.")
@@ -112,7 +102,7 @@ func TestOpenClawGateway(t *testing.T) {
 	w.dialog(o, failed.Session, "user: "+kettle)
 	w.say(w.codex, "", "When does the office kettle want descaling?")
 	w.shown(w.last(w.codex, Main), 1, kettle)
-	w.claw(o, failed.Session, "Go on, please.", Step{Text: "Well."})
+	w.say(o, failed.Session, "Go on, please.", Step{Text: "Well."})
 	w.dialog(o, failed.Session, "user: "+kettle, "user: Go on, please.", "assistant: Well.")
 
 	if r := w.hook("doctor", "openclaw"); r.Code != 0 {
@@ -135,7 +125,7 @@ func TestOpenClawGateway(t *testing.T) {
 			w.put(program, "#!/bin/sh\n"+script+"\n", 0o755)
 		}
 		n := len(o.Model.Requests(Main))
-		w.claw(o, "", askBilling, Step{Text: "Here I am."})
+		w.say(o, "", askBilling, Step{Text: "Here I am."})
 		if rs := o.Model.Requests(Main); len(rs) != n+1 || len(rs[n].Frames()) > 0 || strings.Contains(rs[n].Text(), "fatal") {
 			w.Errorf("%s: %d model requests", name, len(rs)-n)
 		}
@@ -162,9 +152,9 @@ func TestOpenClawEmbedded(t *testing.T) {
 	w.must("install", "codex", "claude-code", "openclaw", "--trust")
 	w.say(w.codex, "", billing)
 
-	s := w.claw(o, "", askBilling, Step{Text: "In spring."}).Session
+	s := w.say(o, "", askBilling, Step{Text: "In spring."}).Session
 	w.shown(w.last(o, Main), 1, billing)
-	w.claw(o, s, askBilling, Step{Text: "On 23 March."})
+	w.say(o, s, askBilling, Step{Text: "On 23 March."})
 	w.shown(w.last(o, Main), 1, billing)
 	w.dialog(o, s, "user: "+askBilling, "assistant: In spring.", "user: "+askBilling, "assistant: On 23 March.")
 
@@ -194,7 +184,7 @@ func TestOpenClawEmbedded(t *testing.T) {
 	if err := os.Rename(real, filepath.Join(w.home, program)); err != nil {
 		t.Fatal(err)
 	}
-	w.claw(o, r.Session, "Go on, please.", Step{Text: "Well."})
+	w.say(o, r.Session, "Go on, please.", Step{Text: "Well."})
 	w.dialog(o, r.Session, "user: "+kettle, "user: Go on, please.", "assistant: Well.")
 
 	// It complains of every plugin that it has not installed itself, and of nothing else.

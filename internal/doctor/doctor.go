@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -269,10 +268,9 @@ func (d Doctor) host(ctx context.Context, h Host, log []logLine) []Finding {
 		add("limit", Note, what, "")
 	}
 	if lister, ok := h.Target.(install.PluginLister); ok {
-		plugins := lister.Plugins(d.Env)
-		for _, id := range slices.Sorted(maps.Keys(plugins)) {
-			if otherMemory(id) && !install.OwnPlugin(plugins[id]) {
-				add("other-memory", Problem, "the plugin "+id+" is another memory: turns are kept and recalled twice", "keep one of them: switch the plugin off in "+h.Adapter.Title+", or reme-hook uninstall "+area)
+		for _, name := range lister.OtherPlugins(d.Env) {
+			if otherMemory(name) {
+				add("other-memory", Problem, name+" is another memory: turns are kept and recalled twice", "keep one of them: switch that one off in "+h.Adapter.Title+", or reme-hook uninstall "+area)
 			}
 		}
 	}
@@ -403,9 +401,11 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// otherMemory tells the plugins of ReMe itself and of OpenViking.
-func otherMemory(plugin string) bool {
-	name, market, _ := strings.Cut(strings.ToLower(plugin), "@")
-	return name == "reme" || strings.HasPrefix(name, "reme-") && !strings.HasPrefix(name, "reme-hook") ||
-		strings.Contains(name, "openviking") || strings.Contains(market, "openviking")
+// otherMemory tells what is of ReMe itself or of OpenViking, by a part of its name,
+// path or command.
+func otherMemory(name string) bool {
+	parts := strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return strings.ContainsRune("@/\\\"' ", r) })
+	return slices.ContainsFunc(parts, func(part string) bool {
+		return part == "reme" || strings.HasPrefix(part, "reme-") && !strings.HasPrefix(part, "reme-hook") || strings.Contains(part, "openviking")
+	})
 }

@@ -27,6 +27,9 @@ func (d Doctor) tools(ctx context.Context, area string, report install.Report, a
 	}
 	for _, s := range report.Servers {
 		if !s.Ours() {
+			if report.OwnTools {
+				continue
+			}
 			add("server-foreign", Note, fmt.Sprintf("the MCP server named %s in %s is another's: the model has that one, not ours", install.ServerName, s.File), "to have ours rename it, then "+command(area, report))
 			continue
 		}

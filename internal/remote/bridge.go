@@ -18,8 +18,8 @@ import (
 // toolLimit bounds a call of a tool.
 const toolLimit = time.Minute
 
-// Bridge passes the messages of an MCP client on to the service's /mcp, and its
-// answers back, until the client ends or ctx does. A call that the service does
+// Bridge passes the messages of an MCP client on to the service's /mcp, without the
+// secrets that its calls may have in them, and the answers back, until the client ends or ctx does. A call that the service does
 // not answer is answered with an error. A service that was down or started anew
 // is met again by the next call, as if it had been there all the time.
 func (m *Memory) Bridge(ctx context.Context, agent mcp.Transport) error {
@@ -86,6 +86,9 @@ type call struct {
 // other; calls do not wait for each other.
 func (b *bridge) pass(ctx context.Context, msg jsonrpc.Message) {
 	req, ok := msg.(*jsonrpc.Request)
+	if ok {
+		cleanCall(req)
+	}
 	far, err := b.connect(ctx)
 	switch {
 	case !ok || !req.IsCall():

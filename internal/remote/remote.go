@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/agentscope-ai/reme-hook/client"
+	"github.com/agentscope-ai/reme-hook/gateway"
 	"github.com/agentscope-ai/reme-hook/internal/harmless"
 	"github.com/agentscope-ai/reme-hook/workspace"
 )
@@ -18,9 +19,9 @@ import (
 // Memory is the memory at a URL.
 type Memory struct{ *client.HTTP }
 
-// New makes the memory at a URL; see [client.NewHTTP].
-func New(url, token string) (*Memory, error) {
-	h, err := client.NewHTTP(url, token)
+// New makes the memory at a URL for who asks; see [client.NewHTTP].
+func New(url, token string, caller gateway.Caller) (*Memory, error) {
+	h, err := client.NewHTTP(url, token, caller.Header())
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +52,9 @@ func (m *Memory) Sessions(ctx context.Context, limit int) ([]workspace.SessionSu
 	_, err := m.ask(ctx, "sessions", map[string]any{"limit": limit}, &list)
 	for i := range list.Sessions {
 		s := &list.Sessions[i]
-		s.Key, s.Title, s.Path, s.ID = harmless.Line(s.Key), harmless.Line(s.Title), harmless.Line(s.Path), harmless.Line(s.ID)
+		for _, text := range []*string{&s.Key, &s.Title, &s.Path, &s.Cwd, (*string)(&s.Host), &s.Scope, &s.ID} {
+			*text = harmless.Line(*text)
+		}
 	}
 	return list.Sessions, err
 }

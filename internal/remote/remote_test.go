@@ -1,7 +1,11 @@
 package remote
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -50,7 +54,7 @@ func (p *place) stop() { p.server.Close() }
 // memory is the memory at the place.
 func (p *place) memory(token string) *Memory {
 	p.Helper()
-	m, err := New("http://"+p.address, token)
+	m, err := New("http://"+p.address, token, gateway.Caller{Host: "codex", Cwd: "/src/höhle 7"})
 	if err != nil {
 		p.Fatal(err)
 	}
@@ -111,6 +115,20 @@ func TestMemory(t *testing.T) {
 	}
 	if _, err := m.Read(t.Context(), "digest/none.md", 0, 0); err == nil || !strings.Contains(err.Error(), "does not exist") {
 		t.Errorf("%v", err)
+	}
+}
+
+// What a service says of its conversations cannot harm a terminal.
+func TestSessionsHarmless(t *testing.T) {
+	t.Parallel()
+	m := newPlace(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		const evil = `"\u001b[2Jx\u202e\n"`
+		fmt.Fprintf(w, `{"answer":"","success":true,"metadata":{"sessions":[{"host":%[1]s,"scope_id":%[1]s,"session_id":%[1]s,"key":%[1]s,"path":%[1]s,"cwd":%[1]s,"title":%[1]s}]}}`, evil)
+	})).memory("")
+	const text = "[2Jx"
+	want := workspace.SessionSummary{Session: client.Session{Host: text, Scope: text, ID: text}, Key: text, Path: text, Cwd: text, Title: text}
+	if got, err := m.Sessions(t.Context(), 0); err != nil || len(got) != 1 || got[0] != want {
+		t.Errorf("%+v, %v", got, err)
 	}
 }
 
@@ -180,6 +198,61 @@ func TestBridge(t *testing.T) {
 		if got, err := callTool(t, s, "search", map[string]any{"query": "staging quokka"}); err != nil || !strings.Contains(got, "6543") {
 			t.Errorf("of a service that is up again: %s, %v", got, err)
 		}
+	}
+}
+
+// What the memory is asked for over the bridge, or by a job, has no secret in it and
+// says who asks, as what is asked in-process does.
+func TestAsked(t *testing.T) {
+	t.Parallel()
+	h, ws := newService(t)
+	var mu sync.Mutex
+	var wire []string
+	p := newPlace(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		mu.Lock()
+		wire = append(wire, string(body))
+		mu.Unlock()
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		h.ServeHTTP(w, r)
+	}))
+	m := p.memory(token)
+	s := bridged(t, m)
+	const secret = "ghp_16C7e42F292c6912E7710c838347Ae178B4a"
+	for name, ask := range map[string]func(tool string, arguments map[string]any) (string, error){
+		"bridge": func(tool string, arguments map[string]any) (string, error) { return callTool(t, s, tool, arguments) },
+		"job": func(tool string, arguments map[string]any) (string, error) {
+			raw, err := json.Marshal(arguments)
+			if err != nil {
+				t.Fatal(err)
+			}
+			a, err := m.Tool(t.Context(), tool, raw)
+			return a.Text(), err
+		},
+	} {
+		if _, err := ask("search", map[string]any{"query": "quokka " + secret, "tags": []string{"a " + secret}, "limit": 7}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		told, err := ask("remember", map[string]any{"content": "The " + name + " quokka has the token " + secret + "."})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		_, path, _ := strings.Cut(told, "reme://")
+		path, _, _ = strings.Cut(path, ".md")
+		note, err := ws.Read(t.Context(), path+".md", 0, 0)
+		if err != nil || !strings.Contains(note, "host: codex\n") || !strings.Contains(note, "cwd: '/src/höhle 7'\n") {
+			t.Errorf("%s: %s, %v", name, note, err)
+		}
+		if got, err := ask("read", map[string]any{"path": "reme://" + path + ".md", "start_line": 1}); err != nil || !strings.Contains(got, name+" quokka") {
+			t.Errorf("%s: an address is not what it was: %s, %v", name, got, err)
+		}
+	}
+	all := strings.Join(wire, "\n")
+	if strings.Contains(all, secret) || strings.Count(all, "[redacted") != 6 || strings.Count(all, `"limit":7`) != 2 {
+		t.Errorf("%s", all)
 	}
 }
 

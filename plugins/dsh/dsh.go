@@ -4,7 +4,17 @@ package dsh
 
 import _ "embed"
 
-// Shim is the text of the plugin. Nobody changes it.
-//
-//go:embed reme-hook.mjs
-var Shim []byte
+// ShimName is the file of the plugin that DSH loads.
+const ShimName = "reme-hook.mjs"
+
+var (
+	//go:embed reme-hook.mjs
+	shim []byte
+	//go:embed tools.json
+	tools []byte
+)
+
+// Files are the files of the plugin, by name. Nobody changes them.
+func Files() map[string][]byte {
+	return map[string][]byte{ShimName: shim, "tools.json": tools}
+}

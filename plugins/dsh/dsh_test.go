@@ -2,12 +2,14 @@ package dsh
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/agentscope-ai/reme-hook/hooks/hosttest"
 	"github.com/agentscope-ai/reme-hook/plugins/nodetest"
 )
 
@@ -17,7 +19,7 @@ func play(t *testing.T, speed int, script, steps string) nodetest.Played {
 	t.Helper()
 	return nodetest.Play(t, script, func(dir, program string) []string {
 		shim := filepath.Join(dir, "it's \"a\" plugin.mjs")
-		if err := os.WriteFile(shim, Shim, 0o600); err != nil {
+		if err := errors.Join(os.WriteFile(shim, Files()[ShimName], 0o600), os.WriteFile(filepath.Join(dir, "tools.json"), Files()["tools.json"], 0o600)); err != nil {
 			t.Fatal(err)
 		}
 		return []string{shim, program, fmt.Sprint(speed), steps}
@@ -244,6 +246,32 @@ func TestOddHost(t *testing.T) {
 	p.Want(t, []string{`{"odd":"next","slow":false}`, `{"odd":"next","slow":false}`, `{"odd":"next","slow":false}`, `{"dispose":null,"slow":false}`}, nil)
 }
 
+func TestTools(t *testing.T) { hosttest.Tools(t, "reme_", "tools.json") }
+
+// TestToolCalls: the model's tools are jobs of the program.
+func TestToolCalls(t *testing.T) {
+	t.Parallel()
+	p := play(t, 1, `case $1 in
+		search) echo "{\"answer\":\"found\",\"success\":true,\"metadata\":{}}";;
+		read) echo "{\"answer\":\"path must not be empty\",\"success\":false,\"metadata\":{}}"; exit 1;;
+		daily_list) echo "{\"answer\":[1],\"success\":true,\"metadata\":{}}";;
+		*) echo oops; exit 3;;
+	esac`, `[
+		{"call": "reme_search", "args": {"query": "x"}},
+		{"call": "reme_read"},
+		{"call": "reme_daily_list", "args": {}},
+		{"call": "reme_remember", "args": {"content": "x"}},
+		{"dispose": 1}
+	]`)
+	p.Want(t, []string{
+		`{"call":[{"type":"text","text":"found"}],"slow":false}`,
+		`{"call":{"error":"path must not be empty"},"slow":false}`,
+		`{"call":[{"type":"text","text":"[1]"}],"slow":false}`,
+		`{"call":{"error":"the memory cannot be reached"},"slow":false}`,
+		`{"dispose":null,"slow":false}`,
+	}, []string{`search {"query":"x"}`, `read {}`, `daily_list {}`, `remember {"content":"x"}`})
+}
+
 // TestQueue: what waits behind children that hang does not hold DSH at its end.
 func TestQueue(t *testing.T) {
 	t.Parallel()
@@ -255,7 +283,7 @@ func TestQueue(t *testing.T) {
 
 func TestTheShim(t *testing.T) {
 	t.Parallel()
-	text := string(Shim)
+	text := string(Files()[ShimName])
 	// What it imports from the host would keep it from loading.
 	for line := range strings.Lines(text) {
 		if strings.HasPrefix(line, "import") && !strings.Contains(line, "from 'node:") {
@@ -288,7 +316,7 @@ func TestTheBundle(t *testing.T) {
 	if err != nil || !strings.Contains(string(patch), "name: "+manifest.Name+"\n") {
 		t.Errorf("%v: %s", err, patch)
 	}
-	if !strings.Contains(string(Shim), ", version "+manifest.Version+".") {
+	if !strings.Contains(string(Files()[ShimName]), ", version "+manifest.Version+".") {
 		t.Errorf("the plugin does not say that it is %s", manifest.Version)
 	}
 	for _, file := range append(manifest.Files, manifest.Exports["."]) {

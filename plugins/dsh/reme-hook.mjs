@@ -1,19 +1,22 @@
-// The shared memory of coding agents in DSH, version 0.1.0. An install of reme-hook replaces this file: do not edit it.
+// The shared memory of coding agents in DSH, version 0.1.0. Made by reme-hook, which replaces this file: do not edit it.
 //
 // Each event is a child, `reme-hook dsh <event>`, with JSON on its stdin; what is to be done is decided there. A child
 // that is missing, fails, hangs or answers with anything but JSON is as good as none.
 import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 
 export const name = 'reme-hook'
 
-const limit = 3000 // ms for a child, and for all that DSH has to wait for; reme-hook itself ends after 2900
+const limit = 3000 // ms for a hook, and for all that DSH has to wait for; reme-hook itself ends after 2900
+const toolLimit = 10000 // ms for a tool; reme-hook itself ends after 8000
+const prefix = 'reme_' // of the tools' names
 const group = process.platform !== 'win32'
 const isSubagent = session => session.header?.origin === 'subagent'
 const isText = block => block.type === 'text' && block.text
 
 export function apply(ctx, config) {
-  try { connect(ctx, config) } catch {}
+  try { connect(ctx, config ?? {}) } catch {}
 }
 
 function connect(ctx, config) {
@@ -22,11 +25,10 @@ function connect(ctx, config) {
   const running = new Set() // what stops the children that run
   let closed = false
 
-  const run = (event, session, more) => new Promise(resolve => {
+  // Runs a child; how it ends and what it prints.
+  const run = (args, input, limit) => new Promise(resolve => {
     if (closed) return resolve()
-    const { cwd, origin } = session.header ?? {}
-    const payload = JSON.stringify({ event, session_id: session.id, cwd, origin, ...more })
-    const child = spawn(config?.command ?? 'reme-hook', ['dsh', event], { stdio: ['pipe', 'pipe', 'ignore'], detached: group, windowsHide: true })
+    const child = spawn(config.command ?? 'reme-hook', args, { stdio: ['pipe', 'pipe', 'ignore'], detached: group, windowsHide: true })
     let out = ''
     const stop = () => {
       // Whoever holds the pipe keeps DSH from exiting: the whole group goes.
@@ -37,32 +39,39 @@ function connect(ctx, config) {
       end()
     }
     const timer = setTimeout(stop, limit)
-    const end = answer => {
+    const end = code => {
       clearTimeout(timer)
       running.delete(stop)
-      resolve(answer)
+      resolve({ code, out })
     }
     child.on('error', stop)
-    child.on('close', code => {
-      try { end(code === 0 ? JSON.parse(out) : undefined) } catch { end() }
-    })
+    child.on('close', end)
     running.add(stop)
     child.stdout.on('error', stop).setEncoding('utf8').on('data', text => {
       out += text
       if (out.length > 1e6) stop()
     })
-    child.stdin.on('error', stop).end(payload)
+    child.stdin.on('error', stop).end(input)
   }).catch(() => {})
 
+  // Tells reme-hook of an event; its answer.
+  const tell = async (event, session, more) => {
+    try {
+      const { cwd, origin } = session.header ?? {}
+      const { code, out } = await run(['dsh', event], JSON.stringify({ event, session_id: session.id, cwd, origin, ...more }), limit)
+      if (code === 0) return JSON.parse(out)
+    } catch {}
+  }
+
   const call = (event, session, more) => {
-    const answer = (tails.get(session) ?? Promise.resolve()).then(() => run(event, session, more))
+    const answer = (tails.get(session) ?? Promise.resolve()).then(() => tell(event, session, more))
     tails.set(session, answer)
     return answer
   }
 
   // Waits for an answer no longer than is bearable. The child goes on: it may have something to store.
-  const within = (answer, signal) => new Promise(resolve => {
-    const timer = setTimeout(resolve, limit)
+  const within = (answer, signal, patience = limit) => new Promise(resolve => {
+    const timer = setTimeout(resolve, patience)
     const done = value => { clearTimeout(timer); resolve(value) }
     signal?.addEventListener('abort', () => done(), { once: true })
     answer.then(done)
@@ -115,12 +124,32 @@ function connect(ctx, config) {
 
   const guard = async exec => {
     if (exec.agent && JSON.stringify(exec.arguments)?.includes('reme://')) {
-      return (await within(run('pre-execute', exec.agent.session, { tool: exec.name, arguments: exec.arguments }), exec.signal))?.deny
+      return (await within(tell('pre-execute', exec.agent.session, { tool: exec.name, arguments: exec.arguments }), exec.signal))?.deny
     }
   }
   ctx.on('tools/pre-execute', async (exec, next) => {
     const reason = await guard(exec).catch(() => {})
     return typeof reason === 'string' ? { kind: 'deny', reason } : next()
+  })
+
+  ctx.inject(['tools'], ctx => {
+    try {
+      for (const tool of JSON.parse(readFileSync(new URL('tools.json', import.meta.url), 'utf8'))) {
+        ctx.tools.register({
+          ...tool,
+          output: { schema: { type: 'string' }, render: (args, text) => [{ type: 'text', text }] },
+          async execute(args, { signal }) {
+            const job = ['job', tool.name.slice(prefix.length), '--host', 'dsh']
+            const { code, out } = await within(run(job, JSON.stringify(args ?? {}), toolLimit), signal, toolLimit) ?? {}
+            let said
+            try { said = JSON.parse(out) } catch { throw new Error('the memory cannot be reached') }
+            const text = typeof said.answer === 'string' ? said.answer : JSON.stringify(said.answer)
+            if (code !== 0) throw new Error(text)
+            return text
+          },
+        })
+      }
+    } catch {}
   })
 
   on('session/disposed', session => {

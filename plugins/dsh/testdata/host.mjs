@@ -9,7 +9,12 @@ globalThis.setTimeout = (f, ms) => real(() => { fired = true; f() }, ms / speed)
 
 const handlers = {}
 const disposers = []
-const ctx = { on: (name, f) => { handlers[name] = f }, effect: f => { disposers.push(f()) } }
+const tools = {}
+const ctx = {
+  on: (name, f) => { handlers[name] = f },
+  effect: f => { disposers.push(f()) },
+  inject: (services, f) => f({ tools: { register: tool => { tools[tool.name] = tool } } }),
+}
 const { apply } = await import(pathToFileURL(plugin))
 apply(ctx, command ? { command } : undefined)
 
@@ -39,6 +44,13 @@ const run = {
     return got
   },
   tool: step => handlers['tools/pre-execute']({ name: 'read', arguments: step.tool, agent: step.nobody ? undefined : { session: of(step) }, signal: new AbortController().signal }, async () => ({ kind: 'allow' })),
+  call: async step => {
+    const tool = tools[step.call]
+    try {
+      const value = await tool.execute(step.args, { signal: new AbortController().signal })
+      return tool.output.render(step.args, value)
+    } catch (e) { return { error: e.message } }
+  },
   odd: step => handlers[step.odd](...step.args, async () => 'next'),
   disposed: step => handlers['session/disposed'](of(step)),
   dispose: async () => { for (const f of disposers) await f() },
@@ -50,5 +62,5 @@ for (const step of JSON.parse(steps)) {
   const [kind] = Object.keys(step)
   fired = false
   const got = await run[kind](step)
-  if (['step', 'tool', 'dispose'].includes(kind) || got === 'next') console.log(JSON.stringify({ [kind]: got ?? null, slow: fired }))
+  if (['step', 'tool', 'call', 'dispose'].includes(kind) || got === 'next') console.log(JSON.stringify({ [kind]: got ?? null, slow: fired }))
 }
