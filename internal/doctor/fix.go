@@ -72,7 +72,7 @@ func (d Doctor) again(h Host, report install.Report) *mend {
 		}
 	}
 	area := string(h.Adapter.Host)
-	return &mend{"did reme-hook install " + area, func(ctx context.Context) error {
+	return &mend{"did " + command(area, report), func(ctx context.Context) error {
 		if err := install.SelfCopy(d.Program, d.Env.CommandPath(o)); err != nil {
 			return err
 		}
