@@ -47,8 +47,17 @@ func (l Loop) Err() error { return cmp.Or(l.Capture, l.Recall) }
 // be the same), in a scratch memory that is removed afterwards. If nothing was
 // captured, the memory is told by other means, so that recall is tried all the
 // same. environ is the environment of the hooks, to which the scratch memory is
-// added.
+// added. What fails is tried once more: on a busy machine, a hook gives up before
+// it keeps its host waiting.
 func Probe(ctx context.Context, environ []string, teach, ask Side) Loop {
+	l := probe(ctx, environ, teach, ask)
+	if l.Err() != nil && ctx.Err() == nil {
+		l = probe(ctx, environ, teach, ask)
+	}
+	return l
+}
+
+func probe(ctx context.Context, environ []string, teach, ask Side) Loop {
 	scratch, err := os.MkdirTemp("", probePattern)
 	if err != nil {
 		return Loop{err, err}

@@ -76,6 +76,18 @@ func TestProbe(t *testing.T) {
 			}
 		}
 	}
+	calls := 0
+	busy := fakeSide(true, true, nil)
+	call := busy.Call
+	busy.Call = func(ctx context.Context, env []string, kind hooks.Kind, payload []byte) ([]byte, error) {
+		if calls++; calls <= 3 {
+			return nil, nil // as a hook that has no time
+		}
+		return call(ctx, env, kind, payload)
+	}
+	if l := Probe(t.Context(), nil, busy, busy); l.Err() != nil {
+		t.Errorf("a busy machine: %+v", l)
+	}
 	if left, err := os.ReadDir(temp); err != nil || len(left) > 0 {
 		t.Errorf("left are %v, %v", left, err)
 	}

@@ -38,7 +38,7 @@ func (d Doctor) tools(ctx context.Context, area string, report install.Report, a
 			continue
 		}
 		if !s.Current {
-			outdated("server-outdated", "the MCP server in "+s.File+" is not as this version installs it")
+			outdated("server-outdated", "the MCP server in "+s.File+" is not as this version installs it: "+s.Command)
 		}
 		if names, err := d.Tools(ctx, d.Env.Environ, s.Server); err != nil {
 			outdated("server", fmt.Sprintf("the MCP server in %s does not work: %v", s.File, err))
