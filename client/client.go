@@ -42,7 +42,7 @@ type Service interface {
 // the logs of hosts does not.
 type Ledger interface {
 	Service
-	// SessionEvents names the events of a session that the service holds, a page of
+	// SessionEvents returns the events of a session that the service holds, a page of
 	// them at a time.
 	SessionEvents(context.Context, SessionEventsRequest) (SessionEventsResult, error)
 }
@@ -152,15 +152,18 @@ type Item struct {
 	SessionID string  `json:"session_id,omitempty"`
 }
 
-// MaxEventIDs is how many events a page names at most, and if nothing else is asked
-// for.
-const MaxEventIDs = 5000
+// MaxEvents is how many events a page has at most, and if nothing else is asked for.
+const MaxEvents = 1000
+
+// MaxEventsText bounds the text of a page's events, in bytes. It has one event at
+// least.
+const MaxEventsText = 4 << 20
 
 // SessionEventsRequest is the body of agent_session_events.
 type SessionEventsRequest struct {
 	Session
 	Offset int `json:"offset,omitempty"` // events to pass over
-	Limit  int `json:"limit,omitempty"`  // of events to name; 0 means MaxEventIDs
+	Limit  int `json:"limit,omitempty"`  // of events; 0 means MaxEvents
 }
 
 // Validate reports the first field that a service must refuse.
@@ -171,16 +174,16 @@ func (r SessionEventsRequest) Validate() error {
 	switch {
 	case r.Offset < 0:
 		return &Error{Class: Permanent, Field: "offset", Reason: "must be 0 or more"}
-	case r.Limit < 0 || r.Limit > MaxEventIDs:
-		return &Error{Class: Permanent, Field: "limit", Reason: fmt.Sprintf("must be 1 to %d", MaxEventIDs)}
+	case r.Limit < 0 || r.Limit > MaxEvents:
+		return &Error{Class: Permanent, Field: "limit", Reason: fmt.Sprintf("must be 1 to %d", MaxEvents)}
 	}
 	return nil
 }
 
 // SessionEventsResult is the metadata that agent_session_events answers with.
 type SessionEventsResult struct {
-	EventIDs []EventID `json:"event_ids"` // in the order in which they were stored
-	Total    int       `json:"total"`     // events of the session
+	Events []Event `json:"events"` // in the order in which they were stored
+	Total  int     `json:"total"`  // events of the session
 }
 
 // RememberRequest is the body of remember.

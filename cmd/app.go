@@ -14,7 +14,6 @@ import (
 
 	"github.com/adrg/xdg"
 	"github.com/mattn/go-isatty"
-	"gopkg.in/natefinch/lumberjack.v2"
 
 	"github.com/agentscope-ai/reme-hook/client"
 	"github.com/agentscope-ai/reme-hook/gateway"
@@ -22,8 +21,8 @@ import (
 	"github.com/agentscope-ai/reme-hook/install"
 	"github.com/agentscope-ai/reme-hook/internal/config"
 	"github.com/agentscope-ai/reme-hook/internal/detach"
-	"github.com/agentscope-ai/reme-hook/internal/durable"
 	"github.com/agentscope-ai/reme-hook/internal/link"
+	"github.com/agentscope-ai/reme-hook/internal/logfile"
 	"github.com/agentscope-ai/reme-hook/internal/remote"
 	"github.com/agentscope-ai/reme-hook/spool"
 	"github.com/agentscope-ai/reme-hook/state"
@@ -135,33 +134,14 @@ func (a *app) logFile() string { return filepath.Join(a.dir, "log", "hook.jsonl"
 // log writes to the log file, which is rotated by size. No text of a prompt or
 // a reply may be given to it.
 func (a *app) log() *slog.Logger {
-	file := a.logFile()
-	w := &lumberjack.Logger{Filename: file, MaxSize: 5, MaxBackups: 2}
-	return slog.New(slog.NewJSONHandler(writerFunc(func(p []byte) (int, error) {
-		if err := durable.MkdirAll(filepath.Dir(file)); err != nil {
-			return 0, err
-		}
-		// Many processes write it, some for long. What lumberjack makes or keeps open
-		// itself it writes at its own place, over the lines of others.
-		f, err := os.OpenFile(file, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
-		if err != nil {
-			return 0, err
-		}
-		f.Close()
-		defer w.Close()
-		return w.Write(p)
-	}), nil))
+	return slog.New(slog.NewJSONHandler(logfile.Path(a.logFile()), nil))
 }
-
-type writerFunc func([]byte) (int, error)
-
-func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
 func (a *app) runner() *hooks.Runner {
 	log := a.log()
 	return &hooks.Runner{
 		Now: a.now, Getenv: os.Getenv, Config: a.config, State: a.state(), Spool: a.spool(), Link: a.link(),
-		Service: a.service, Log: log, Due: a.upstream.Due,
+		Service: a.service, Log: log, Due: a.due,
 		Poke: func() {
 			if err := a.poke(); err != nil {
 				log.Error("start deliverer", "err", err)
@@ -182,7 +162,7 @@ func (a *app) pokeIfDue() {
 	if !a.link().Load().Delivers(a.now()) {
 		return
 	}
-	if neglected, _ := a.spool().Neglected(""); neglected || a.upstream.Due() {
+	if neglected, _ := a.spool().Neglected(""); neglected || a.due() {
 		a.poke()
 	}
 }

@@ -3,11 +3,15 @@ package cmd
 import (
 	"context"
 	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/agentscope-ai/reme-hook/internal/detach"
+	"github.com/agentscope-ai/reme-hook/internal/durable"
 	"github.com/agentscope-ai/reme-hook/upstream"
 	"github.com/agentscope-ai/reme-hook/workspace"
 )
@@ -34,7 +38,15 @@ func newDeliverCommand(a *app) *cobra.Command {
 				return nil
 			}
 			private()
+			time.AfterFunc(deliverLife+forwardLife+time.Minute, func() { os.Exit(exitFailed) })
 			err := a.deliver(context.Background())
+			// One process extracts; meanwhile another may deliver, and all others end.
+			unlock, ok, failed := durable.TryLock(a.extractLock())
+			if failed != nil || !ok {
+				return errors.Join(err, failed)
+			}
+			defer unlock()
+			err = errors.Join(err, a.tidy())
 			if a.config.URL() != "" { // a service at a URL makes its notes itself
 				return err
 			}
@@ -69,6 +81,42 @@ func (a *app) deliver(ctx context.Context) error {
 	}
 	return err
 }
+
+func (a *app) extractLock() string { return filepath.Join(a.dir, "extract.lock") }
+
+// tidyMark is a file whose time is that of the last tidying; tidyEach is how long it
+// lasts.
+const (
+	tidyMark = "tidied"
+	tidyEach = 24 * time.Hour
+)
+
+// untidy tells whether it is time to tidy. The first time is a day from now.
+func (a *app) untidy() bool {
+	st, err := os.Stat(filepath.Join(a.dir, tidyMark))
+	if errors.Is(err, fs.ErrNotExist) {
+		a.tidied()
+	}
+	return err == nil && a.now().Sub(st.ModTime()).Abs() > tidyEach
+}
+
+func (a *app) tidied() error {
+	mark := filepath.Join(a.dir, tidyMark)
+	return errors.Join(durable.ReplaceFile(mark, nil), os.Chtimes(mark, time.Time{}, a.now()))
+}
+
+// tidy removes what killed processes have left behind, and what is too old to be of
+// use.
+func (a *app) tidy() error {
+	err := errors.Join(durable.SweepAll(a.dir), a.state().Expire(), a.tidied())
+	if err != nil {
+		a.log().Error("tidy", "err", err)
+	}
+	return err
+}
+
+// due tells whether the deliverer has anything to do beside delivering.
+func (a *app) due() bool { return a.untidy() || a.upstream.Due() }
 
 // extract makes the notes that wait: here, and at a ReMe if there is one. It is the
 // one place where extraction begins.

@@ -473,7 +473,9 @@ var ailments = []ailment{
 	}, "off", "-", false},
 	{"dsh", "our row is there twice", func(p *patient) { p.write(".dsh/cordis.patch.yml", strings.Repeat(p.read(".dsh/cordis.patch.yml"), 2)) }, "twice", "", false},
 	{"dsh", "the plugin is missing", func(p *patient) { p.remove(integrations + "dsh/reme-hook.mjs") }, "hook-outdated missing", "", false},
-	{"dsh", "the plugin is another version", func(p *patient) { p.write(integrations+"dsh/reme-hook.mjs", p.read(integrations+"dsh/reme-hook.mjs")+"// old\n") }, "hook-outdated", "", false},
+	{"dsh", "the plugin is another version", func(p *patient) {
+		p.write(integrations+"dsh/reme-hook.mjs", p.read(integrations+"dsh/reme-hook.mjs")+"// old\n")
+	}, "hook-outdated", "", false},
 	{"dsh", "the patch has no rows", func(p *patient) { p.write(".dsh/cordis.patch.yml", "# mine\n") }, "bad-file gone", "-", false},
 	{"dsh", "the bundle beside the install", func(p *patient) {
 		p.write(".dsh/profiles/web/package.json", `{"dsh":{"profile":{"bundles":["reme-hook-dsh"]}}}`)
@@ -530,14 +532,15 @@ var ailments = []ailment{
 
 	{"", "others can read what is kept", func(p *patient) { p.check(os.Chmod(p.path(integrations+"log/hook.jsonl"), 0o644)) }, "modes", "", false},
 	{"", "others can enter the folder", func(p *patient) { p.check(os.Chmod(p.path(integrations), 0o755)) }, "modes", "", false},
-	{"", "temporary files of a crash", func(p *patient) {
-		for _, name := range []string{integrations + "config.toml123", integrations + "state/codex/x.json99", "tmp/reme-hook-probe-7/integrations/x"} {
+	{"kimi", "temporary files of crashes", func(p *patient) {
+		const temp = ".reme-hook-0123456789abcdef.tmp"
+		for _, name := range []string{integrations + temp, integrations + "state/kimi/" + temp, ".kimi-code/" + temp, "tmp/reme-hook-probe-7/integrations/x"} {
 			p.write(name, "")
-		}
-		for _, name := range []string{integrations + "config.toml123", integrations + "state/codex/x.json99", "tmp/reme-hook-probe-7"} {
 			old := patientClock.Add(-2 * time.Hour)
-			p.check(os.Chtimes(p.path(name), old, old))
+			p.check(os.Chtimes(p.path(strings.TrimSuffix(name, "/integrations/x")), old, old))
 		}
+		p.write(integrations+"spool/pending/x/"+temp, "") // of a writer at work
+		p.check(os.Chtimes(p.path(integrations+"spool/pending/x/"+temp), patientClock, patientClock))
 	}, "leftovers", "", false},
 	{"", "the disk is full", func(p *patient) { p.doctor.Free = func(string) (uint64, error) { return 1 << 20, nil } }, "disk", "-", false},
 	{"codex", "the clock was set back", func(p *patient) { p.see("codex", patientClock.Add(365*24*time.Hour)) }, "clock", "-", false},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"slices"
 	"syscall"
 	"time"
@@ -20,6 +21,10 @@ const lifetime = 2900 * time.Millisecond
 
 // working is what of that a hook may work; the rest is for noting what failed.
 const working = lifetime - 300*time.Millisecond
+
+// memoryLimit is where the garbage collector begins to work harder, in bytes. The whole
+// process should stay below 40 MB whatever the payload.
+const memoryLimit = 24 << 20
 
 // calledByHost tells a hook call from a person who looks for help.
 func (a *app) calledByHost(args []string) bool {
@@ -47,6 +52,7 @@ func (a *app) runHook(h *hooks.Adapter, event string) int {
 	time.AfterFunc(lifetime, func() { os.Exit(exitOK) })
 	signal.Ignore(syscall.SIGPIPE)
 	private()
+	debug.SetMemoryLimit(memoryLimit)
 	ctx, cancel := context.WithTimeout(context.Background(), working)
 	defer cancel()
 	if out := a.runner().Run(ctx, h, event, a.stdin); len(out) > 0 {

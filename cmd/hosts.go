@@ -8,6 +8,7 @@ import (
 	"github.com/agentscope-ai/reme-hook/hooks/hermes"
 	"github.com/agentscope-ai/reme-hook/hooks/kimi"
 	"github.com/agentscope-ai/reme-hook/hooks/openclaw"
+	"github.com/agentscope-ai/reme-hook/ingest"
 	"github.com/agentscope-ai/reme-hook/install"
 )
 
@@ -27,4 +28,9 @@ func knownHosts() []host {
 		{hermes.Adapter(), hermes.Target{Version: version}},
 		{openclaw.Adapter(), openclaw.Target{Version: version}},
 	}
+}
+
+// knownNotes is the one place where memories of others are listed.
+func knownNotes() []hooks.Notes {
+	return append([]hooks.Notes{claudecode.Notes(), hermes.Notes()}, ingest.Foreign()...)
 }

@@ -35,7 +35,7 @@ Nothing is ever doubled: a turn has the same name in both.`,
 		Args: args(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newIngestListCommand(a), newIngestBackfillCommand(a), newIngestGapsCommand(a), newIngestWatchCommand(a))
+	c.AddCommand(newIngestListCommand(a), newIngestBackfillCommand(a), newIngestGapsCommand(a), newIngestWatchCommand(a), newIngestImportCommand(a))
 	return c
 }
 
@@ -100,24 +100,14 @@ func (a *app) sources(names []string) ([]host, error) {
 }
 
 // ingester makes what reads the logs. It writes nothing by itself.
-func (a *app) ingester(m memory) (*ingest.Ingester, error) {
-	waiting, err := a.spool().List()
-	if err != nil {
-		return nil, err
-	}
+func (a *app) ingester(m memory) *ingest.Ingester {
 	store := a.state()
-	in := &ingest.Ingester{
-		Memory: m, Waiting: map[client.SessionKey][]client.EventID{}, Now: a.now, Dir: a.cursorDir(),
+	return &ingest.Ingester{
+		Memory: m, Waiting: a.spool().Events, Now: a.now, Dir: a.cursorDir(),
 		LeftAlone: func(s client.Session, cwd string) bool {
 			return hooks.LeftAlone(a.config, cwd) || store.Get(s).Bypassed
 		},
 	}
-	for _, w := range waiting {
-		for _, e := range w.Turn.Events {
-			in.Waiting[w.Key] = append(in.Waiting[w.Key], e.ID)
-		}
-	}
-	return in, nil
 }
 
 // cursorDir is where ingest keeps up to where it has read. That of the embedded
@@ -136,6 +126,20 @@ func interruptible(ctx context.Context) (context.Context, context.CancelFunc) {
 	return signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 }
 
+// withSources runs what a command does with the logs of some hosts, until the
+// user's patience ends.
+func (a *app) withSources(c *cobra.Command, names []string, fn func(context.Context, *ingest.Ingester, []host) error) error {
+	list, err := a.sources(names)
+	if err != nil {
+		return err
+	}
+	ctx, stop := interruptible(c.Context())
+	defer stop()
+	return a.withMemory(ctx, func(m memory) error {
+		return fn(ctx, a.ingester(m), list)
+	})
+}
+
 // source is a host in the output of ingest list-sources --json.
 type source struct {
 	Host   client.Host    `json:"host"`
@@ -151,17 +155,7 @@ func newIngestListCommand(a *app) *cobra.Command {
 		Short: "Show which agents have logs, and what a backfill would add",
 		Args:  args(cobra.ArbitraryArgs),
 		RunE: func(c *cobra.Command, names []string) error {
-			list, err := a.sources(names)
-			if err != nil {
-				return err
-			}
-			ctx, stop := interruptible(c.Context())
-			defer stop()
-			return a.withMemory(ctx, func(m memory) error {
-				in, err := a.ingester(m)
-				if err != nil {
-					return err
-				}
+			return a.withSources(c, names, func(ctx context.Context, in *ingest.Ingester, list []host) error {
 				sources := []source{}
 				for _, h := range list {
 					s := source{Host: h.Adapter.Host, Places: h.Logs.Places()}
@@ -239,19 +233,7 @@ hosts and hooks add are not brought in; secrets are taken out as always.`,
 			if (len(names) == 0) != o.all {
 				return usageError{errors.New("name the hosts, or give --all; 'reme-hook ingest list-sources' shows what there is")}
 			}
-			list, err := a.sources(names)
-			if err != nil {
-				return err
-			}
-			f, err := o.filter()
-			if err != nil {
-				return err
-			}
-			ctx, stop := interruptible(c.Context())
-			defer stop()
-			return a.withMemory(ctx, func(m memory) error {
-				return a.fill(ctx, m, list, filling{ingest.Options{Filter: f}, dryRun, yes, o.json})
-			})
+			return a.fill(c, names, filling{&o, ingest.Options{}, dryRun, yes})
 		},
 	}
 	o.flags(c)
@@ -272,19 +254,7 @@ that it lacks: of killed agents, of the time before reme-hook was installed or w
 it was switched off.`,
 		Args: args(cobra.ArbitraryArgs),
 		RunE: func(c *cobra.Command, names []string) error {
-			list, err := a.sources(names)
-			if err != nil {
-				return err
-			}
-			f, err := o.filter()
-			if err != nil {
-				return err
-			}
-			ctx, stop := interruptible(c.Context())
-			defer stop()
-			return a.withMemory(ctx, func(m memory) error {
-				return a.fill(ctx, m, list, filling{ingest.Options{Filter: f, Whole: true}, !fix, true, o.json})
-			})
+			return a.fill(c, names, filling{&o, ingest.Options{Whole: true}, !fix, true})
 		},
 	}
 	o.flags(c)
@@ -294,16 +264,20 @@ it was switched off.`,
 
 // filling is what backfill and gaps do.
 type filling struct {
+	*ingestOptions
 	ingest.Options
-	dryRun, yes, json bool
+	dryRun, yes bool
 }
 
 // fill says what the memory lacks, and brings it in if it may.
-func (a *app) fill(ctx context.Context, m memory, list []host, o filling) error {
-	in, err := a.ingester(m)
-	if err != nil {
+func (a *app) fill(c *cobra.Command, names []string, o filling) (err error) {
+	if o.Filter, err = o.filter(); err != nil {
 		return err
 	}
+	return a.withSources(c, names, func(ctx context.Context, in *ingest.Ingester, list []host) error { return a.fillFrom(ctx, in, list, o) })
+}
+
+func (a *app) fillFrom(ctx context.Context, in *ingest.Ingester, list []host, o filling) error {
 	reports := []ingest.Report{}
 	var total ingest.Report
 	for _, h := range list {
@@ -321,15 +295,24 @@ func (a *app) fill(ctx context.Context, m memory, list []host, o filling) error 
 	}
 	if !o.dryRun {
 		if total.Missing.Turns > 0 && !o.yes {
-			if err := a.confirmFill(total.Missing.Turns, total.Sessions); err != nil {
+			if err := a.confirmWrite(fmt.Sprintf("%d turns of %d sessions", total.Missing.Turns, total.Sessions)); err != nil {
 				return err
 			}
 		}
-		o.Write = true
+		o.Write, o.Later = true, true
 		for i, h := range list {
+			if reports[i].Bytes == 0 {
+				continue // all is as it was
+			}
 			in.Progress = a.progress(h.Adapter.Title, reports[i].Bytes)
+			var err error
 			if reports[i], err = in.Run(ctx, h.Adapter, o.Options); err != nil {
 				return stopped(err)
+			}
+		}
+		if total.Missing.Turns > 0 {
+			if err := a.poke(); err != nil { // it makes the notes
+				return err
 			}
 		}
 		if !o.json && total.Missing.Turns > 0 {
@@ -366,11 +349,12 @@ func stopped(err error) error {
 	return err
 }
 
-func (a *app) confirmFill(turns, sessions int) error {
+// confirmWrite asks whether something may be written into the memory.
+func (a *app) confirmWrite(what string) error {
 	if !a.asked() {
 		return usageError{errors.New("nothing was written: give --yes to write without being asked, or --dry-run to only look")}
 	}
-	fmt.Fprintf(a.stdout, "Write %d turns of %d sessions into %s? [y/N] ", turns, sessions, cmp.Or(a.config.URL(), a.config.Workspace))
+	fmt.Fprintf(a.stdout, "Write %s into %s? [y/N] ", what, cmp.Or(a.config.URL(), a.config.Workspace))
 	answer, err := bufio.NewReader(a.stdin).ReadString('\n')
 	if err != nil {
 		return err
@@ -406,17 +390,7 @@ It begins with what was added since it, or a backfill, ran last, and with nothin
 older if neither ever ran.`,
 		Args: args(cobra.ArbitraryArgs),
 		RunE: func(c *cobra.Command, names []string) error {
-			list, err := a.sources(names)
-			if err != nil {
-				return err
-			}
-			ctx, stop := interruptible(c.Context())
-			defer stop()
-			return a.withMemory(ctx, func(m memory) error {
-				in, err := a.ingester(m)
-				if err != nil {
-					return err
-				}
+			return a.withSources(c, names, func(ctx context.Context, in *ingest.Ingester, list []host) error {
 				var adapters []*hooks.Adapter
 				for _, h := range list {
 					adapters = append(adapters, h.Adapter)

@@ -4,15 +4,19 @@ import (
 	"archive/zip"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"unicode"
+
+	"github.com/klauspost/compress/zstd"
 
 	"github.com/agentscope-ai/reme-hook/client"
 	"github.com/agentscope-ai/reme-hook/hooks"
@@ -256,7 +260,7 @@ func kebab(s string) string {
 
 // hiddenInFiles looks for what must not be in any file, and for any text in the
 // logs.
-func hiddenInFiles(t *testing.T, home string) {
+func hiddenInFiles(t *testing.T, home string, more ...string) {
 	t.Helper()
 	texts := 0
 	err := filepath.WalkDir(home, func(path string, d fs.DirEntry, err error) error {
@@ -269,6 +273,7 @@ func hiddenInFiles(t *testing.T, home string) {
 		}
 		hidden(t, path, string(data), plant.secrets...)
 		hidden(t, path, string(data), plant.env, plant.token)
+		hidden(t, path, string(data), more...)
 		if filepath.Base(filepath.Dir(path)) == "log" || filepath.Base(path) == "service.json" {
 			hidden(t, path, string(data), plant.text)
 		} else if bytes.Contains(data, []byte(plant.text)) {
@@ -296,3 +301,86 @@ func hidden(t *testing.T, where, text string, secrets ...string) {
 
 // slug spells a text as names of files do.
 func slug(s string) string { return strings.ReplaceAll(strings.ToLower(s), " ", "-") }
+
+// toolSays stands in what agents' logs have of tools: it may be kept nowhere.
+const toolSays = "cassowary-from-a-tool"
+
+var (
+	logText = regexp.MustCompile(`("(?:text|content|message|last_agent_message|title|summary)":\s*"(?:[^"\\]|\\.)*)"`)
+	logTool = regexp.MustCompile(`("(?:output|arguments|argumentsDelta|stdout|stderr|command|cmd|description|system|systemPrompt|thinking)":\s*"(?:[^"\\]|\\.)*)"`)
+	// aboutTool are lines that tell nothing of the conversation.
+	aboutTool = regexp.MustCompile(`"(tool_result|function_call_output|CommandExecution|tool/result|tool\.result|compacted|request/header)"`)
+)
+
+// plantInLog puts what is planted behind the texts of a log, and toolSays behind
+// those of tools.
+func plantInLog(log []byte) []byte {
+	quoted, err := json.Marshal(" " + planted())
+	if err != nil {
+		panic(err)
+	}
+	text := strings.Trim(string(quoted), `"`)
+	var out []byte
+	for line := range bytes.Lines(log) {
+		more := text
+		if aboutTool.Match(line) {
+			more += " " + toolSays
+		}
+		line = logText.ReplaceAll(line, []byte("${1}"+more+`"`))
+		out = append(out, logTool.ReplaceAll(line, []byte("${1}"+text+" "+toolSays+`"`))...)
+	}
+	return out
+}
+
+// TestLeaksFromLogs plants secrets, and words of tools, in what agents wrote to
+// their own logs, and looks for them in every file after these were read.
+func TestLeaksFromLogs(t *testing.T) {
+	t.Parallel()
+	plain := func(b []byte) []byte { return b }
+	compress := func(b []byte) []byte {
+		w, err := zstd.NewWriter(nil)
+		if err != nil {
+			panic(err)
+		}
+		return w.EncodeAll(b, nil)
+	}
+	for host, c := range map[string]struct {
+		variable, log, sample string
+		encode                func([]byte) []byte
+	}{
+		"codex":       {"CODEX_HOME", "sessions/2026/11/29/rollout-x.jsonl", "../hooks/codex/testdata/rollout.jsonl", plain},
+		"claude-code": {"CLAUDE_CONFIG_DIR", "projects/-p/2c19abc9-fd74-4631-bf85-4d0ff668dd55.jsonl", "../hooks/claudecode/testdata/transcript.2.1.332.jsonl", plain},
+		"kimi":        {"KIMI_CODE_HOME", "sessions/wd_p/s/agents/main/wire.jsonl", "../testdata/payloads/kimi/wire/tool-two-turns.jsonl", plain},
+		"dsh":         {"DSH_HOME", "sessions/--p--/s/session.jsonl.zstd", "../hooks/dsh/testdata/session.jsonl", compress},
+	} {
+		t.Run(host, func(t *testing.T) {
+			t.Parallel()
+			sample, err := os.ReadFile(c.sample)
+			if err != nil {
+				t.Fatal(err)
+			}
+			log := plantInLog(sample)
+			if n := bytes.Count(log, []byte(toolSays)); n < 2 {
+				t.Fatalf("tools say %d times what they are not to", n)
+			}
+			logs, home := t.TempDir(), t.TempDir()
+			file := filepath.Join(logs, filepath.FromSlash(c.log))
+			if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, c.encode(log), 0o600)); err != nil {
+				t.Fatal(err)
+			}
+			for _, args := range [][]string{{"ingest", "backfill", host, "--yes"}, {"ingest", "list-sources", host, "--json"}, {"deliver"}} {
+				run := exec.Command("reme-hook", args...)
+				run.Env = append(os.Environ(), "HOME="+home, "USERPROFILE="+home, c.variable+"="+logs, "TEST_NOW=2026-11-30T09:00:00Z", "TEST_API_KEY="+plant.env)
+				out, err := run.CombinedOutput()
+				if err != nil {
+					t.Fatalf("%v: %v\n%s", args, err, out)
+				}
+				hidden(t, strings.Join(args, " "), string(out), append(plant.secrets, toolSays)...)
+				if slices.Contains(args, "list-sources") && !bytes.Contains(out, []byte(`"turns": 2`)) {
+					t.Errorf("not two turns:\n%s", out)
+				}
+			}
+			hiddenInFiles(t, home, toolSays)
+		})
+	}
+}

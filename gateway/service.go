@@ -23,7 +23,7 @@ func sessionAppend(ctx context.Context, g *Gateway, req client.AppendRequest) (s
 
 func sessionEvents(ctx context.Context, g *Gateway, req client.SessionEventsRequest) (string, client.SessionEventsResult, error) {
 	res, err := g.ws.SessionEvents(ctx, req)
-	return fmt.Sprintf("%d of %d events", len(res.EventIDs), res.Total), res, err
+	return fmt.Sprintf("%d of %d events", len(res.Events), res.Total), res, err
 }
 
 func sessionFlush(ctx context.Context, g *Gateway, req client.FlushRequest) (string, client.FlushResult, error) {

@@ -456,7 +456,7 @@ func (c *call) keep(t spool.Turn) {
 		return
 	}
 	c.log.Error("spool", "err", err)
-	if len(t.Events) == 0 {
+	if len(t.Events) == 0 && t.Note == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(c.ctx, deliverWait)
@@ -465,7 +465,9 @@ func (c *call) keep(t spool.Turn) {
 	if err == nil && !c.Link.Load().Known() {
 		err = errUnmet
 	}
-	if err == nil {
+	if err == nil && t.Note != nil {
+		_, err = svc.Remember(ctx, *t.Note)
+	} else if err == nil {
 		_, err = svc.Append(ctx, client.AppendRequest{Session: t.Session, Cwd: t.Cwd, Events: t.Events})
 	}
 	if err != nil {

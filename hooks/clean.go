@@ -15,7 +15,7 @@ const maxContent = 1 << 20
 // Clean makes of text what may be kept: without recalled frames, without
 // secrets, valid UTF-8, bounded.
 func Clean(text string) string {
-	text = bounded(strings.ToValidUTF8(text, "\uFFFD"), 4*maxContent)
+	text = bounded(strings.ToValidUTF8(text, "\uFFFD"), 2*maxContent)
 	return bounded(strings.TrimSpace(redact.Text(StripFrames(text))), maxContent)
 }
 

@@ -1,10 +1,13 @@
 package hooks
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"iter"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,6 +22,19 @@ type Log struct {
 	Path     string // the file, or the database that holds it
 	Size     int64  // bytes that were written of it so far, or any number that grows with it
 	Modified time.Time
+
+	describe func(*Log) (ok bool, err error) // nil if it is complete
+}
+
+// Complete fills in what only reading the log can tell: Session and Cwd. It is not
+// ok if it is no log of a user's session.
+func (l *Log) Complete() (ok bool, err error) {
+	if l.describe == nil {
+		return true, nil
+	}
+	ok, err = l.describe(l)
+	l.describe = nil
+	return ok, err
 }
 
 // quiet is how long a session is silent before its host counts as gone.
@@ -33,6 +49,9 @@ type LogTurn struct {
 	ID       client.TurnID
 	Messages []LogMessage // what the user and the main agent said, in order
 	Ended    bool
+	// Unnamed says that the log may lack the name that live capture gave to the turn.
+	// The ID is made of what it has; the turn is known by its order and its text.
+	Unnamed bool
 	// Delegated says that a subagent is at work for the turn: a stop that comes now
 	// is most likely the subagent's.
 	Delegated bool
@@ -59,8 +78,8 @@ type Logs interface {
 	// Places are the folders or files where they would be, whether they exist or
 	// not.
 	Places() []string
-	// List finds the sessions of users; those of subagents are left out. An error
-	// with a path in the Log concerns that one only.
+	// List finds the sessions of users; those of subagents are left out, here or by
+	// [Log.Complete]. An error with a path in the Log concerns that one only.
 	List(context.Context) iter.Seq2[Log, error]
 	// Read reads a session from a cursor on, "" for the beginning. It does not wait.
 	Read(l Log, cursor string) (LogPage, error)
@@ -80,6 +99,7 @@ func (e *VersionError) Error() string {
 type Fold interface {
 	// Take reads the next line, which begins at an offset. It tells whether the line
 	// could be read. An error says that the file is not of a version that is known.
+	// A line that was passed over comes as nil.
 	Take(line []byte, at int64) (ok bool, err error)
 	// Turns are those of the lines that were taken, in order.
 	Turns() []LogTurn
@@ -87,13 +107,20 @@ type Fold interface {
 	Open() (at int64, open bool)
 }
 
-// enough ends a page before the first turn that begins beyond it, in bytes.
+// enough is the text, in bytes, after which a page ends before the next turn.
 const enough = 16 << 20
+
+// LineReader calls take with every whole line of a file from an offset on, and
+// with the offset to read it from again: its own, or that of what holds several
+// lines. It ends when take returns false. Next is the offset to go on from, damaged
+// how many parts could not be read.
+type LineReader func(f io.ReaderAt, from int64, take func(line []byte, at int64) bool) (next int64, damaged int, err error)
 
 // Follower reads a session's file while the host writes it. It remembers the file
 // that it read last, as a hook that waits for the end of a turn looks many times.
 type Follower struct {
-	New func() Fold
+	New  func() Fold
+	Each LineReader
 
 	mu      sync.Mutex
 	fold    Fold
@@ -103,6 +130,12 @@ type Follower struct {
 	next    int64       // offset of the first line that was not taken
 	damaged int
 	read    int64 // bytes in all
+}
+
+// Lines is the LineReader of text files.
+func Lines(f io.ReaderAt, from int64, take func(line []byte, at int64) bool) (next int64, damaged int, err error) {
+	next, err = jsonl.Each(f, from, take)
+	return next, 0, err
 }
 
 // BytesRead is how much was read in all.
@@ -128,10 +161,20 @@ func (r *Follower) Page(path, cursor string) (LogPage, error) {
 	}
 	r.stat = st
 	begin, full := r.next, false
+	text, mark, last := 0, int64(-1), int64(-1)
 	var bad error
-	next, err := jsonl.Each(f, begin, func(line []byte, at int64) bool {
-		if full = position(r.fold, at)-begin >= enough; full {
-			return false
+	next, damaged, err := r.Each(f, begin, func(line []byte, at int64) bool {
+		if at != last { // lines of one frame are taken together
+			if text >= enough && mark < 0 {
+				mark = at
+			}
+			if full = mark >= 0 && position(r.fold, at) >= mark; full {
+				return false
+			}
+			last = at
+		}
+		if text += len(line); line == nil {
+			text += jsonl.MaxLine
 		}
 		ok, err := r.fold.Take(line, at)
 		if err != nil {
@@ -143,6 +186,7 @@ func (r *Follower) Page(path, cursor string) (LogPage, error) {
 		}
 		return true
 	})
+	r.damaged += damaged
 	r.read += next - begin
 	r.next = next
 	if err == nil {
@@ -157,4 +201,12 @@ func position(f Fold, at int64) int64 {
 		return begin
 	}
 	return at
+}
+
+// OfType tells whether a line is an object of a type that begins with one of some
+// words, as far as that can be told without decoding it: a tool's output can be
+// long.
+func OfType(line []byte, types ...string) bool {
+	rest, ok := bytes.CutPrefix(line, []byte(`{"type":"`))
+	return !ok || slices.ContainsFunc(types, func(t string) bool { return bytes.HasPrefix(rest, []byte(t)) })
 }

@@ -11,8 +11,11 @@ import (
 	"time"
 )
 
-// maxPayload bounds what is read of a payload, in bytes.
-const maxPayload = 16 << 20
+// What bounds a payload, in bytes.
+const (
+	maxPayload = 64 << 20 // as it comes
+	maxHeld    = 6 << 20  // its long strings shortened; so a hook does with 40 MB
+)
 
 // stdinIdle is how long a payload may pause.
 const stdinIdle = time.Second
@@ -25,10 +28,10 @@ type Payload map[string]json.RawMessage
 // stream. It returns the members that arrived whole together with the error
 // that ended the reading: a cut payload still names its session. The error is
 // [io.EOF] only if there was nothing to read. It gives up when nothing arrives for
-// a second.
+// a second. Long strings lack their middle.
 func ReadPayload(r io.Reader) (Payload, error) {
 	p := Payload{}
-	dec := json.NewDecoder(skipBOM(&patient{r: io.LimitReader(r, maxPayload), idle: stdinIdle}))
+	dec := json.NewDecoder(io.LimitReader(newShortener(skipBOM(&patient{r: io.LimitReader(r, maxPayload), idle: stdinIdle})), maxHeld))
 	tok, err := dec.Token()
 	if err != nil {
 		return p, fmt.Errorf("read payload: %w", err)
@@ -75,6 +78,7 @@ func skipBOM(r io.Reader) io.Reader {
 type patient struct {
 	r    io.Reader
 	idle time.Duration
+	own  []byte // what r reads into
 }
 
 func (p *patient) Read(buf []byte) (int, error) {
@@ -83,7 +87,10 @@ func (p *patient) Read(buf []byte) (int, error) {
 		err error
 	}
 	done := make(chan result, 1)
-	own := make([]byte, len(buf))
+	if len(p.own) < len(buf) {
+		p.own = make([]byte, len(buf))
+	}
+	own := p.own[:len(buf)]
 	go func() {
 		n, err := p.r.Read(own)
 		done <- result{n, err}
@@ -99,20 +106,21 @@ func (p *patient) Read(buf []byte) (int, error) {
 }
 
 // String returns a string member. A number is returned as it is written.
-func (p Payload) String(key string) string {
-	var v any
-	dec := json.NewDecoder(bytes.NewReader(p[key]))
-	dec.UseNumber()
-	if dec.Decode(&v) != nil {
-		return ""
+func (p Payload) String(key string) (s string) {
+	raw := bytes.TrimSpace(p[key])
+	switch {
+	case len(raw) == 0:
+	case raw[0] == '"':
+		if json.Unmarshal(raw, &s) != nil {
+			return ""
+		}
+	case raw[0] == '-' || raw[0] >= '0' && raw[0] <= '9':
+		var n json.Number
+		if json.Unmarshal(raw, &n) == nil {
+			return n.String()
+		}
 	}
-	switch v := v.(type) {
-	case string:
-		return v
-	case json.Number:
-		return v.String()
-	}
-	return ""
+	return s
 }
 
 // Text returns the text of a member that is a string or a list of content
@@ -132,6 +140,23 @@ func (p Payload) Text(key string) string {
 		}
 	}
 	return strings.Join(texts, "\n\n")
+}
+
+// Content is a message as [Payload.Text] reads it.
+type Content string
+
+// UnmarshalJSON implements [json.Unmarshaler]. What is no text is "".
+func (c *Content) UnmarshalJSON(raw []byte) error {
+	*c = Content(Payload{"": raw}.Text(""))
+	return nil
+}
+
+// Decode decodes a line of a log. Members that are of another type than in v are
+// left as they are in it; it is false if the line is not whole.
+func Decode(line []byte, v any) bool {
+	err := json.Unmarshal(line, v)
+	mismatch := new(json.UnmarshalTypeError)
+	return err == nil || errors.As(err, &mismatch)
 }
 
 // Object returns a member that is an object, else an empty one.

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -36,9 +37,11 @@ func TestMain(m *testing.M) {
 }
 
 func child() error {
-	left, _ := strconv.Atoi(os.Getenv(childPoints))
+	n, _ := strconv.Atoi(os.Getenv(childPoints))
+	var left atomic.Int64
+	left.Store(int64(n))
 	crash.Point = func(string) {
-		if left--; left != 0 {
+		if left.Add(-1) != 0 {
 			return
 		}
 		self, err := os.FindProcess(os.Getpid())

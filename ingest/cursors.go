@@ -57,16 +57,18 @@ func (in *Ingester) loadCursors(h client.Host) *cursors {
 	return c
 }
 
+// key names a log as it is listed: by its path, and by its session where a file
+// has several.
 func key(l hooks.Log) string { return l.Path + "\x00" + l.Session.Scope + "\x00" + l.Session.ID }
 
-// at is where to read a log from, and whether it is as it was.
-func (c *cursors) at(l hooks.Log) (cursor string, unchanged bool) {
-	p, ok := c.Logs[key(l)]
-	return p.Cursor, ok && p.Size == l.Size && p.Modified.Equal(l.Modified)
+// unchanged tells whether a log is as it was when it was read.
+func (c *cursors) unchanged(key string, l hooks.Log) bool {
+	p, ok := c.Logs[key]
+	return ok && p.Size == l.Size && p.Modified.Equal(l.Modified)
 }
 
-func (c *cursors) put(l hooks.Log, cursor string) error {
-	c.Logs[key(l)] = place{cursor, l.Size, l.Modified}
+func (c *cursors) put(key string, l hooks.Log, cursor string) error {
+	c.Logs[key] = place{cursor, l.Size, l.Modified}
 	if c.now().Sub(c.saved) < checkpoint {
 		return nil
 	}

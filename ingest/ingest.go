@@ -21,12 +21,15 @@
 package ingest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/agentscope-ai/reme-hook/client"
 	"github.com/agentscope-ai/reme-hook/hooks"
@@ -35,8 +38,9 @@ import (
 // Ingester reads the logs of hosts.
 type Ingester struct {
 	Memory client.Ledger
-	// Waiting are events on their way to the memory, which will have them.
-	Waiting map[client.SessionKey][]client.EventID
+	// Waiting returns the events of a session that are on their way to the memory,
+	// which will have them. It may be nil.
+	Waiting func(client.Session) ([]client.Event, error)
 	// LeftAlone tells sessions that are not to be remembered: by where they work, or
 	// because the user said so.
 	LeftAlone func(s client.Session, cwd string) bool
@@ -104,13 +108,20 @@ type Options struct {
 	// Whole compares all of the logs with what the memory holds, and reports the
 	// gaps. Otherwise a run of everything reads what the last one that wrote did not.
 	Whole bool
+	// Later leaves the notes of what is stored to whoever drains the memory's queue.
+	Later bool
 	// pass reads everything and stores nothing of it, so that the next run begins
 	// after it.
 	pass bool
 }
 
-// maxBatch bounds the text of one request, in bytes.
-const maxBatch = 1 << 20
+const (
+	// maxText bounds the text that waits for being stored, in bytes.
+	maxText = 1 << 20
+	// maxWaiting bounds the sessions that do. They are stored at the same time: the
+	// time that takes is that of the disk.
+	maxWaiting = 32
+)
 
 // Run looks through the logs of one host. It ends early only when ctx ends or the
 // memory fails, with what was done until then.
@@ -143,6 +154,8 @@ type run struct {
 	cursors *cursors // nil if all is read from the beginning
 	report  Report
 	told    time.Time
+	waiting []*session // for being stored
+	text    int        // of them, in bytes
 }
 
 func (r *run) all(ctx context.Context) error {
@@ -156,8 +169,7 @@ func (r *run) all(ctx context.Context) error {
 		if err == nil {
 			err = r.log(ctx, log)
 		}
-		var failed *memoryError
-		if errors.As(err, &failed) {
+		if failed := new(memoryError); errors.As(err, &failed) {
 			return failed.err
 		}
 		if err != nil {
@@ -167,6 +179,9 @@ func (r *run) all(ctx context.Context) error {
 			r.told = r.Now()
 			r.Progress(r.report)
 		}
+	}
+	if failed := new(memoryError); errors.As(r.store(ctx), &failed) {
+		return failed.err
 	}
 	return nil
 }
@@ -181,19 +196,23 @@ func (r *run) log(ctx context.Context, log hooks.Log) error {
 	if !r.Since.IsZero() && log.Modified.Before(r.Since) {
 		return nil
 	}
+	key := key(log)
+	if r.cursors != nil && r.cursors.unchanged(key, log) {
+		r.report.Unchanged++
+		return nil
+	}
+	if ok, err := log.Complete(); !ok || err != nil {
+		return err
+	}
 	if r.LeftAlone(log.Session, log.Cwd) {
 		r.report.LeftAlone++
 		return nil
 	}
 	cursor := ""
 	if r.cursors != nil {
-		var unchanged bool
-		if cursor, unchanged = r.cursors.at(log); unchanged {
-			r.report.Unchanged++
-			return nil
-		}
+		cursor = r.cursors.Logs[key].Cursor
 	}
-	s := &session{run: r, log: log}
+	s := &session{run: r, key: key, log: log}
 	for {
 		page, err := r.host.Logs.Read(log, cursor)
 		r.report.Damaged += page.Damaged
@@ -209,25 +228,25 @@ func (r *run) log(ctx context.Context, log hooks.Log) error {
 		if !page.More {
 			break
 		}
+		if ctx.Err() != nil {
+			return &memoryError{ctx.Err()}
+		}
 	}
 	r.report.Bytes += log.Size
-	if err := s.finish(ctx); err != nil {
-		return err
-	}
-	if r.cursors != nil && r.Write {
-		return r.cursors.put(log, cursor)
-	}
-	return nil
+	s.cursor = cursor
+	return s.finish(ctx)
 }
 
 // session is one log on its way into the memory.
 type session struct {
 	*run
+	key    string // in the cursors
 	log    hooks.Log
-	held   map[client.EventID]bool // nil before the memory was asked
-	events []client.Event          // that wait for being stored
-	cwd    string                  // of them
-	size   int                     // of their text
+	lacks  []client.AppendRequest          // that wait for being stored
+	cursor string                          // to go on from when they are; "" if it was not read to its end
+	held   map[client.EventID]bool         // nil before the memory was asked
+	known  []known                         // what it held then
+	names  map[client.TurnID]client.TurnID // that it has for turns of the log; nil before they were looked for
 	turns  int
 	gap    Gap
 	days   map[string]int // turns that are missing, by day
@@ -251,11 +270,37 @@ func (s *session) take(ctx context.Context, turns []hooks.LogTurn) error {
 		if !s.wanted(cwd, events[0].CreatedAt) {
 			continue
 		}
-		if err := s.turn(ctx, t.ID, cwd, events); err != nil {
+		if err := s.turn(ctx, t, cwd, events); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// name is what the memory calls a turn.
+func (s *session) name(t hooks.LogTurn) (client.TurnID, error) {
+	if !t.Unnamed || len(s.known) == 0 || slices.ContainsFunc(s.known, func(k known) bool { return k.id == t.ID }) {
+		return t.ID, nil
+	}
+	if s.names == nil {
+		var log []known
+		for cursor, more := "", true; more; {
+			page, err := s.host.Logs.Read(s.log, cursor)
+			if err != nil {
+				return "", err
+			}
+			for _, t := range page.Turns {
+				events, _ := s.host.Kept(t)
+				for _, k := range knownTurns(events) {
+					k.unnamed = t.Unnamed
+					log = append(log, k)
+				}
+			}
+			cursor, more = page.Next, page.More
+		}
+		s.names = match(log, s.known)
+	}
+	return cmp.Or(s.names[t.ID], t.ID), nil
 }
 
 // wanted tells whether a turn is to be looked at.
@@ -273,14 +318,22 @@ func (s *session) wanted(cwd string, at time.Time) bool {
 	return !s.LeftAlone(s.log.Session, cwd)
 }
 
-func (s *session) turn(ctx context.Context, id client.TurnID, cwd string, events []client.Event) error {
+func (s *session) turn(ctx context.Context, t hooks.LogTurn, cwd string, events []client.Event) error {
 	if s.held == nil {
-		held, err := s.heldEvents(ctx, s.log.Session)
-		if err != nil {
+		if slices.ContainsFunc(s.waiting, func(o *session) bool { return o.log.Session == s.log.Session }) {
+			if err := s.store(ctx); err != nil { // of two logs of one session, the second adds to the first
+				return err
+			}
+		}
+		if err := s.ask(ctx); err != nil {
 			return &memoryError{err}
 		}
-		s.held = held
 	}
+	id, err := s.name(t)
+	if err != nil {
+		return err
+	}
+	rename(events, t.ID, id)
 	r := &s.report
 	s.turns++
 	r.Turns++
@@ -312,76 +365,105 @@ func (s *session) turn(ctx context.Context, id client.TurnID, cwd string, events
 	if !s.Write {
 		return nil
 	}
-	if cwd != s.cwd || s.size > maxBatch {
-		if err := s.store(ctx); err != nil {
+	if n := len(s.lacks); n == 0 || s.lacks[n-1].Cwd != cwd {
+		s.lacks = append(s.lacks, client.AppendRequest{Session: s.log.Session, Cwd: cwd})
+	}
+	req := &s.lacks[len(s.lacks)-1]
+	req.Events = append(req.Events, events...)
+	for _, e := range events {
+		s.text += len(e.Content)
+	}
+	if s.text > maxText {
+		s.waiting = append(s.waiting, s)
+		return s.store(ctx)
+	}
+	return nil
+}
+
+// ask asks for the events that the memory holds or will hold.
+func (s *session) ask(ctx context.Context) error {
+	var waiting, events []client.Event
+	if s.Waiting != nil {
+		var err error
+		if waiting, err = s.Waiting(s.log.Session); err != nil { // first: they may be stored meanwhile
 			return err
 		}
 	}
-	s.cwd = cwd
-	for _, e := range events {
-		s.events = append(s.events, e)
-		s.size += len(e.Content)
+	for total := 1; len(events) < total; {
+		page, err := s.Memory.SessionEvents(ctx, client.SessionEventsRequest{Session: s.log.Session, Offset: len(events)})
+		if err != nil {
+			return err
+		}
+		events = append(events, page.Events...)
+		if total = page.Total; len(page.Events) == 0 {
+			break
+		}
 	}
+	s.held = map[client.EventID]bool{}
+	events = slices.DeleteFunc(append(events, waiting...), func(e client.Event) bool {
+		twice := s.held[e.ID]
+		s.held[e.ID] = true
+		return twice
+	})
+	s.known = knownTurns(events)
 	return nil
 }
 
-// heldEvents are the events of a session that the memory holds or will hold.
-func (in *Ingester) heldEvents(ctx context.Context, s client.Session) (map[client.EventID]bool, error) {
-	held := map[client.EventID]bool{}
-	for _, id := range in.Waiting[s.Key()] {
-		held[id] = true
+// store stores what waits.
+func (r *run) store(ctx context.Context) error {
+	var all errgroup.Group
+	for _, s := range r.waiting {
+		all.Go(func() error { return s.append(ctx) })
 	}
-	for offset := 0; ; {
-		page, err := in.Memory.SessionEvents(ctx, client.SessionEventsRequest{Session: s, Offset: offset})
-		if err != nil {
-			return nil, err
-		}
-		for _, id := range page.EventIDs {
-			held[id] = true
-		}
-		if offset += len(page.EventIDs); len(page.EventIDs) == 0 || offset >= page.Total {
-			return held, nil
-		}
-	}
-}
-
-func (s *session) store(ctx context.Context) error {
-	if len(s.events) == 0 {
-		return nil
-	}
-	_, err := s.Memory.Append(ctx, client.AppendRequest{Session: s.log.Session, Cwd: s.cwd, Events: s.events})
-	s.events, s.size = nil, 0
-	if err != nil {
+	if err := all.Wait(); err != nil {
 		return &memoryError{err}
 	}
+	for _, s := range r.waiting {
+		if s.lacks = nil; s.cursor != "" && r.cursors != nil && r.Write {
+			if err := r.cursors.put(s.key, s.log, s.cursor); err != nil {
+				return &memoryError{err}
+			}
+		}
+	}
+	r.waiting, r.text = nil, 0
 	return nil
+}
+
+func (s *session) append(ctx context.Context) error {
+	for _, req := range s.lacks {
+		if _, err := s.Memory.Append(ctx, req); err != nil {
+			return err
+		}
+	}
+	if len(s.lacks) == 0 {
+		return nil
+	}
+	reason := client.SessionEnd
+	if s.Later {
+		reason = client.TurnEnd
+	}
+	_, err := s.Memory.Flush(ctx, client.FlushRequest{Session: s.log.Session, Reason: reason})
+	return err
 }
 
 // batch is how many turns of a session and a day ReMe extracts at once.
 const batch = 5
 
-// finish stores the rest and counts the session.
+// finish counts the session and lets it wait for being stored.
 func (s *session) finish(ctx context.Context) error {
 	if s.turns > 0 {
 		s.report.Sessions++
 	}
-	if len(s.gap.Turns) == 0 {
+	if len(s.gap.Turns) > 0 {
+		for _, turns := range s.days {
+			s.report.Extractions += (turns + batch - 1) / batch
+		}
+		if s.Whole {
+			s.report.Gaps = append(s.report.Gaps, s.gap)
+		}
+	}
+	if s.waiting = append(s.waiting, s); len(s.waiting) < maxWaiting {
 		return nil
 	}
-	for _, turns := range s.days {
-		s.report.Extractions += (turns + batch - 1) / batch
-	}
-	if s.Whole {
-		s.report.Gaps = append(s.report.Gaps, s.gap)
-	}
-	if !s.Write {
-		return nil
-	}
-	if err := s.store(ctx); err != nil {
-		return err
-	}
-	if _, err := s.Memory.Flush(ctx, client.FlushRequest{Session: s.log.Session, Reason: client.SessionEnd}); err != nil {
-		return &memoryError{err}
-	}
-	return nil
+	return s.store(ctx)
 }

@@ -48,7 +48,7 @@ func (d logDir) List(context.Context) iter.Seq2[hooks.Log, error] {
 }
 
 func (d logDir) Read(l hooks.Log, cursor string) (hooks.LogPage, error) {
-	f := hooks.Follower{New: func() hooks.Fold { return &fold{} }}
+	f := hooks.Follower{New: func() hooks.Fold { return &fold{} }, Each: hooks.Lines}
 	return f.Page(l.Path, cursor)
 }
 
@@ -229,7 +229,12 @@ func TestHeld(t *testing.T) {
 	w.write("a", "t2 user and", "t2 assistant also", "t2 end", "t3 user when", "t3 assistant now", "t3 end")
 	in, _ := w.open()
 	in.Memory = onePage{in.Memory}
-	in.Waiting = map[client.SessionKey][]client.EventID{client.Session{Host: "h", Scope: "default", ID: "a"}.Key(): {"t3:user", "t3:assistant"}}
+	in.Waiting = func(s client.Session) ([]client.Event, error) {
+		if s.ID != "a" {
+			return nil, nil
+		}
+		return []client.Event{{ID: "t1:user", Content: "how"}, {ID: "t3:user"}, {ID: "t3:assistant"}}, nil
+	}
 	r, err := in.Run(t.Context(), w.host, Options{Whole: true})
 	if err != nil || len(r.Gaps) != 1 || !slices.Equal(r.Gaps[0].Turns, []client.TurnID{"t2"}) {
 		t.Errorf("%+v, %v", r.Gaps, err)

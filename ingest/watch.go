@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -114,6 +115,9 @@ func (n *notices) wait(ctx context.Context) bool {
 			}
 			return true
 		case e := <-n.Events:
+			if strings.HasSuffix(e.Name, "-shm") {
+				continue // where readers of a database, too, say what they look at
+			}
 			if e.Has(fsnotify.Create) {
 				n.addAll(e.Name)
 			}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/agentscope-ai/reme-hook/internal/crash"
 	"github.com/agentscope-ai/reme-hook/internal/durable"
 	"github.com/pmezard/go-difflib/difflib"
 )
@@ -35,6 +36,7 @@ func Apply(changes []Change) error {
 	for i, c := range changes {
 		err := c.apply()
 		if err == nil {
+			crash.Point("install.changed")
 			continue
 		}
 		for j := i - 1; j >= 0; j-- {
@@ -99,7 +101,7 @@ func (c Change) apply() error {
 		}
 		return durable.SyncDir(filepath.Dir(path))
 	}
-	if err := durable.MkdirAll(filepath.Dir(path)); err != nil {
+	if err := errors.Join(durable.MkdirAll(filepath.Dir(path)), durable.Sweep(filepath.Dir(path))); err != nil {
 		return fmt.Errorf("make the folder of %s: %w", c.Path, err)
 	}
 	keep := ownerOf(path)

@@ -1,6 +1,7 @@
 package install
 
 import (
+	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -13,6 +14,21 @@ type Env struct {
 	Environ         []string // NAME=value, also given to the programs that are run
 	IntegrationsDir string
 	LookPath        func(name string) (string, error) // exec.LookPath
+}
+
+// Here is this machine as far as it tells where a host's folder is.
+func Here() Env {
+	home, _ := os.UserHomeDir() // without one, no folder is found
+	return Env{Home: home, Environ: os.Environ()}
+}
+
+// Folder is where a host keeps what is its own: where a variable says, or under
+// its name in the user's home.
+func (e Env) Folder(variable, name string) string {
+	if dir := e.Getenv(variable); dir != "" {
+		return dir
+	}
+	return filepath.Join(e.Home, name)
 }
 
 // Getenv is the value of an environment variable, "" if it is not set.

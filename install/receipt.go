@@ -13,6 +13,7 @@ import (
 	"slices"
 
 	"github.com/agentscope-ai/reme-hook/client"
+	"github.com/agentscope-ai/reme-hook/internal/crash"
 	"github.com/agentscope-ai/reme-hook/internal/durable"
 )
 
@@ -83,7 +84,7 @@ func (r receipt) write(env Env, host client.Host) error {
 	if err != nil {
 		return err
 	}
-	if err := durable.MkdirAll(filepath.Dir(path)); err != nil {
+	if err := errors.Join(durable.MkdirAll(filepath.Dir(path)), durable.Sweep(filepath.Dir(path))); err != nil {
 		return err
 	}
 	return durable.WriteFile(path, append(b, '\n'))
@@ -246,6 +247,7 @@ func (p *plan) applyInstall() error {
 	if err := p.receipt.write(p.env, p.host); err != nil {
 		return err
 	}
+	crash.Point("install.noted")
 	if err := Apply(changes); err != nil {
 		return errors.Join(err, p.before.write(p.env, p.host))
 	}
@@ -278,6 +280,7 @@ func (p *plan) applyUninstall() error {
 	if err := Apply(p.changes()); err != nil {
 		return err
 	}
+	crash.Point("uninstall.changed")
 	for _, s := range p.steps {
 		p.receipt.removeFolders(s.file.Path)
 		delete(p.receipt.Files, s.file.Path)

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 
+	"github.com/agentscope-ai/reme-hook/internal/crash"
 	"github.com/agentscope-ai/reme-hook/internal/durable"
 )
 
@@ -32,7 +33,7 @@ func SelfCopy(src, dst string) error {
 		return fmt.Errorf("copy the program: %w", err)
 	}
 	if to == nil || to.Size() != from.Size() || !hasContent(dst, data) {
-		if err := durable.MkdirAll(filepath.Dir(dst)); err != nil {
+		if err := errors.Join(durable.MkdirAll(filepath.Dir(dst)), durable.Sweep(filepath.Dir(dst))); err != nil {
 			return fmt.Errorf("copy the program: %w", err)
 		}
 		if to != nil && runtime.GOOS == "windows" {
@@ -45,6 +46,7 @@ func SelfCopy(src, dst string) error {
 			return fmt.Errorf("copy the program: %w", err)
 		}
 	}
+	crash.Point("copy.written")
 	return os.Chmod(dst, 0o700)
 }
 

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/agentscope-ai/reme-hook/client"
 	"github.com/agentscope-ai/reme-hook/internal/crash"
@@ -131,13 +130,16 @@ func (s Spool) send(ctx context.Context, records []record, svc client.Service) e
 
 // DeliverAll delivers every session that has turns due, until nothing is left.
 // It does nothing and returns false if another process is at it. It stops at
-// the first error.
+// the first error. What killed writers left goes.
 func (s Spool) DeliverAll(ctx context.Context, svc client.Service) (ran bool, err error) {
 	unlock, ok, err := durable.TryLock(filepath.Join(s.Dir, "lock", "deliverer.lock"))
 	if err != nil || !ok {
 		return false, err
 	}
 	defer unlock()
+	if err := s.tidy(); err != nil {
+		return true, err
+	}
 	for ctx.Err() == nil {
 		keys, err := s.Pending()
 		if err != nil {
@@ -171,30 +173,32 @@ func (s Spool) refuse(key client.SessionKey, r record, reason error) error {
 	if err := write(path, r.Turn); err != nil {
 		return err
 	}
+	crash.Point("refuse.written")
 	return os.Remove(from)
 }
 
 // sweep removes the folder of a session that has nothing pending, with what
 // killed writers left in it.
 func (s Spool) sweep(key client.SessionKey) error {
-	dir := s.pending(key)
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil
-	}
-	for _, e := range entries {
-		st, err := e.Info()
-		if err == nil && temporary(e.Name()) && s.Now().Sub(st.ModTime()).Abs() > Grace {
-			os.Remove(filepath.Join(dir, e.Name()))
-		}
-	}
-	os.Remove(dir) // stays if somebody keeps something in it
-	return nil
+	err := durable.Sweep(s.pending(key))
+	os.Remove(s.pending(key)) // stays if somebody keeps something in it
+	return err
 }
 
-// temporary tells the names that durable.WriteFile uses before it renames.
-func temporary(name string) bool {
-	return len(name) > nameLength && numberOf(name[:nameLength]) > 0 && strings.Trim(name[nameLength:], "0123456789") == ""
+// tidy does that for all sessions, also those of which nothing but a temporary file
+// is left.
+func (s Spool) tidy() error {
+	for _, folder := range []string{"pending", "quarantine"} {
+		folder = filepath.Join(s.Dir, folder)
+		if err := durable.SweepAll(folder); err != nil {
+			return err
+		}
+		sessions, _ := os.ReadDir(folder)
+		for _, e := range sessions {
+			os.Remove(filepath.Join(folder, e.Name())) // those with records stay
+		}
+	}
+	return nil
 }
 
 // Entry is a record as it lies in the spool.

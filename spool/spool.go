@@ -5,7 +5,8 @@
 // (a turn that ends after the next one has begun goes before that one), and that
 // a record leaves only when the service's answer names each of its
 // events. It never deletes anything else: what a service refuses for good is
-// moved to quarantine with the reason.
+// moved to quarantine with the reason. What is in it when it is full stays, and what
+// comes then is for its caller to hand over at once.
 //
 // A record is one JSON file, pending/<session key>/<number>-<random>.json, that
 // is written once and never changed: a hook that has something to keep waits for
@@ -19,6 +20,7 @@
 package spool
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -45,6 +47,16 @@ const OpenFor = time.Hour
 // early it would be stored twice.
 const provisionalFor = 24 * time.Hour
 
+// What a spool holds at most. What is there already stays; a turn that finds it full
+// is for the service to take at once.
+const (
+	maxRecords = 50_000
+	maxBytes   = 1 << 30
+)
+
+// ErrFull is the error of Put when the spool has no room.
+var ErrFull = errors.New("the spool is full")
+
 // Grace is how long a hook may take to deliver what it has put; after that
 // somebody else should.
 const Grace = 5 * time.Second
@@ -70,6 +82,8 @@ type Turn struct {
 type Spool struct {
 	Dir string
 	Now func() time.Time
+
+	maxRecords, maxBytes int // for tests; 0 means what the constants say
 }
 
 func (s Spool) pending(key client.SessionKey) string {
@@ -80,8 +94,40 @@ func (s Spool) quarantine(key client.SessionKey) string {
 	return filepath.Join(s.Dir, "quarantine", string(key))
 }
 
-// Put makes a record durable. Version and UpdatedAt are filled in.
+// Full tells whether the spool has no room for another record. It looks at sizes
+// only when there are many records, as a single one has few MiB at most.
+func (s Spool) Full() bool {
+	records, bytes := cmp.Or(s.maxRecords, maxRecords), int64(cmp.Or(s.maxBytes, maxBytes))
+	var files []os.DirEntry
+	for _, quarantined := range []bool{false, true} {
+		keys, _ := s.keys(quarantined)
+		for _, key := range keys {
+			dir := s.pending(key)
+			if quarantined {
+				dir = s.quarantine(key)
+			}
+			entries, _ := os.ReadDir(dir)
+			if files = append(files, entries...); len(files) >= records {
+				return true
+			}
+		}
+	}
+	if len(files) < records/100 {
+		return false
+	}
+	for _, f := range files {
+		if st, err := f.Info(); err == nil {
+			bytes -= st.Size()
+		}
+	}
+	return bytes <= 0
+}
+
+// Put makes a record durable, or is [ErrFull]. Version and UpdatedAt are filled in.
 func (s Spool) Put(t Turn) error {
+	if s.Full() {
+		return ErrFull
+	}
 	dir := s.pending(t.Key())
 	number := 1
 	for _, dir := range []string{dir, s.quarantine(t.Key())} { // what was refused comes before, if it is released
@@ -160,6 +206,23 @@ func (s Spool) Unfinished(session client.Session) []Turn {
 		}
 	}
 	return out
+}
+
+// Events returns what is there of a session, in quarantine too.
+func (s Spool) Events(session client.Session) ([]client.Event, error) {
+	var out []client.Event
+	for _, dir := range []string{s.pending(session.Key()), s.quarantine(session.Key())} {
+		records, err := load(dir)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range records {
+			if r.err == nil {
+				out = append(out, r.Turn.Events...)
+			}
+		}
+	}
+	return out, nil
 }
 
 // record is a Turn with its file's name. One that cannot be read has only that
@@ -246,7 +309,7 @@ func write(path string, t Turn) error {
 		return err
 	}
 	crash.Point("put.begin")
-	for attempt := 1; ; attempt++ {
+	for {
 		dir := filepath.Dir(path)
 		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 			if err := durable.MkdirAll(dir); err != nil {
@@ -257,8 +320,8 @@ func write(path string, t Turn) error {
 			}
 		}
 		err := durable.WriteFile(path, append(data, '\n'))
-		if _, gone := os.Stat(dir); err != nil && (errors.Is(gone, fs.ErrNotExist) || attempt < 3) {
-			continue // a deliverer has just removed the empty folder, or, by another clock, the temporary file
+		if _, gone := os.Stat(dir); err != nil && errors.Is(gone, fs.ErrNotExist) {
+			continue // a deliverer has just removed the empty folder
 		}
 		crash.Point("put.written")
 		return err

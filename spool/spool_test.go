@@ -3,6 +3,7 @@ package spool
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -232,12 +233,10 @@ func release(t *testing.T, s Spool) {
 	}
 }
 
-// To a deliverer with another clock than the disk, what live hooks are writing is old
-// and in its way.
+// A deliverer that tidies up does not come in the way of hooks that are writing.
 func TestConcurrentPuts(t *testing.T) {
 	t.Parallel()
 	s, svc := newSpool(t)
-	s.Now = time.Now // by another clock than the disk's, temporary files of live writers are old
 	var wg sync.WaitGroup
 	for i := range 60 {
 		wg.Go(func() {
@@ -297,14 +296,10 @@ func TestFilesOfOthersStay(t *testing.T) {
 	s, svc := newSpool(t)
 	put(t, s, turn("1", "e1"))
 	dir := s.pending(session.Key())
-	for _, name := range []string{"00000001-89abcdef.json1234", "notes.txt", "00000002-89abcdef.json.bak"} {
+	for _, name := range []string{".reme-hook-0123456789abcdef.tmp", "notes.txt", "00000002-89abcdef.json.bak"} {
 		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
-	}
-	old := start.Add(-time.Hour)
-	if err := os.Chtimes(filepath.Join(dir, "00000001-89abcdef.json1234"), old, old); err != nil {
-		t.Fatal(err)
 	}
 	if err := s.Deliver(t.Context(), session.Key(), svc); err != nil {
 		t.Fatal(err)
@@ -348,7 +343,10 @@ func TestCrash(t *testing.T) {
 		s.Deliver(context.Background(), session.Key(), svc)
 		return
 	}
-	for point, accepted := range map[string]bool{"put.begin": false, "put.written": true, "deliver.appended": true, "deliver.removed": true, "never": true} {
+	for point, accepted := range map[string]bool{
+		"put.begin": false, "file.made": false, "file.written": false, "file.renamed": true, "put.written": true,
+		"deliver.appended": true, "deliver.removed": true, "never": true,
+	} {
 		t.Run(point, func(t *testing.T) {
 			t.Parallel()
 			s, svc := newSpool(t)
@@ -371,5 +369,126 @@ func TestCrash(t *testing.T) {
 				t.Errorf("left behind: %v, %v", entries, err)
 			}
 		})
+	}
+}
+
+// TestCrashOfRefusal kills a process that moves a record to quarantine: it is there
+// when the next delivery has come by, and only there.
+func TestCrashOfRefusal(t *testing.T) {
+	if dir := os.Getenv("SPOOL_REFUSE_DIR"); dir != "" {
+		crash.Point = func(at string) {
+			if at == os.Getenv("SPOOL_REFUSE_AT") {
+				if self, err := os.FindProcess(os.Getpid()); err == nil {
+					self.Kill()
+				}
+				select {}
+			}
+		}
+		s := Spool{Dir: dir, Now: func() time.Time { return start }}
+		s.Deliver(context.Background(), session.Key(), refusing(t))
+		return
+	}
+	for _, point := range []string{"file.made", "file.renamed", "refuse.written"} {
+		t.Run(point, func(t *testing.T) {
+			t.Parallel()
+			s, _ := newSpool(t)
+			put(t, s, turn("1", "bad"), turn("2", "good"))
+			c := exec.Command(os.Args[0], "-test.run=^TestCrashOfRefusal$")
+			c.Env = append(os.Environ(), "SPOOL_REFUSE_DIR="+s.Dir, "SPOOL_REFUSE_AT="+point)
+			if err := c.Run(); err == nil {
+				t.Fatal("the process was not killed")
+			}
+			svc := refusing(t)
+			if _, err := s.DeliverAll(t.Context(), svc); err != nil {
+				t.Fatal(err)
+			}
+			expect(t, svc, "good")
+			entries, err := s.List()
+			if err != nil || len(entries) == 0 {
+				t.Fatalf("%v, %v", entries, err)
+			}
+			for _, e := range entries { // killed before it removed the pending one, it is refused again
+				if e.State != Quarantined || e.Turn.Events[0].ID != "bad" {
+					t.Errorf("left: %+v", e)
+				}
+			}
+			wantTidy(t, s)
+		})
+	}
+}
+
+// refusing is a service that refuses the event bad for good.
+func refusing(t *testing.T) *service {
+	return &service{file: filepath.Join(t.TempDir(), "service"), fail: map[client.EventID]error{"bad": &client.Error{Class: client.Permanent, Reason: "no"}}}
+}
+
+// wantTidy checks that nothing is in the spool but records and locks.
+func wantTidy(t *testing.T, s Spool) {
+	t.Helper()
+	err := filepath.WalkDir(s.Dir, func(path string, d os.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && numberOf(d.Name()) == 0 && filepath.Ext(path) != ".lock" {
+			t.Errorf("left behind: %s", path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What a killed hook left of a session that nobody goes on with goes as well.
+func TestLeftOfADeadSession(t *testing.T) {
+	t.Parallel()
+	s, svc := newSpool(t)
+	dir := s.pending(session.Key())
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, ".reme-hook-0123456789abcdef.tmp"), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.DeliverAll(t.Context(), svc); err != nil {
+		t.Fatal(err)
+	}
+	if entries, err := os.ReadDir(filepath.Join(s.Dir, "pending")); err != nil || len(entries) > 0 {
+		t.Errorf("left behind: %v, %v", entries, err)
+	}
+}
+
+// What is in a full spool stays, and nothing is added.
+func TestFull(t *testing.T) {
+	t.Parallel()
+	for name, limit := range map[string]func(*Spool){
+		"records": func(s *Spool) { s.maxRecords = 2 },
+		"bytes":   func(s *Spool) { s.maxRecords, s.maxBytes = 100, 1<<20 },
+	} {
+		s, svc := newSpool(t)
+		limit(&s)
+		large := turn("1", "e1")
+		large.Events[0].Content = strings.Repeat("x", 1<<20)
+		put(t, s, large)
+		if name == "records" {
+			put(t, s, turn("2", "e2"))
+		}
+		other := turn("9", "e9")
+		other.Session.ID = "other"
+		for _, late := range []Turn{turn("3", "e3"), other} {
+			if err := s.Put(late); !errors.Is(err, ErrFull) || !s.Full() {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		if err := s.Deliver(t.Context(), session.Key(), svc); err != nil {
+			t.Fatal(err)
+		}
+		if s.Full() {
+			t.Errorf("%s: an empty spool is full", name)
+		}
+		put(t, s, turn("3", "e3"))
+		if err := s.Deliver(t.Context(), session.Key(), svc); err != nil {
+			t.Fatal(err)
+		}
+		if got := svc.ids(t); got[0] != "e1" || got[len(got)-1] != "e3" {
+			t.Errorf("%s: the service has %v", name, got)
+		}
 	}
 }

@@ -151,6 +151,48 @@ func (s Store) load(path string, session client.Session) Session {
 	return Session{Session: session}
 }
 
+// kept is how long the state of a session is kept after its last event. A session
+// that is resumed later starts afresh.
+const kept = 90 * 24 * time.Hour
+
+// Expire deletes the state of sessions that ended long ago. That of a session which
+// the user held without memory stays, as that is all that keeps it from being
+// brought in from the host's log.
+func (s Store) Expire() error {
+	files, err := durable.Glob(s.Dir, "*/*.json")
+	if err != nil {
+		return err
+	}
+	for _, path := range files {
+		data, err := os.ReadFile(path)
+		var st Session
+		if err != nil || json.Unmarshal(data, &st) != nil || st.Bypassed || s.Now().Sub(st.UpdatedAt) < kept {
+			continue
+		}
+		// By both clocks: a wrong one says nothing of the age of a file.
+		if info, err := os.Stat(path); err != nil || time.Since(info.ModTime()) < kept {
+			continue
+		}
+		if err := s.forget(st.Session, st.UpdatedAt); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// forget deletes the state of a session, under its lock, unless it has changed.
+func (s Store) forget(session client.Session, at time.Time) error {
+	unlock, ok, err := durable.Stripes(filepath.Join(s.Dir, "lock")).TryLock(string(session.Key()))
+	if err != nil || !ok {
+		return err
+	}
+	defer unlock()
+	if path := s.path(session); s.load(path, session).UpdatedAt.Equal(at) {
+		return os.Remove(path)
+	}
+	return nil
+}
+
 // Last returns the most recently updated session of a host, if there is one.
 func (s Store) Last(host client.Host) (Session, bool, error) {
 	dir := s.folder(host)

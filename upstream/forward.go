@@ -532,7 +532,7 @@ type archived struct {
 
 // underWay reads the batches that ReMe has not taken yet.
 func (u *Upstream) underWay() ([]batch, error) {
-	files, err := filepath.Glob(u.file("batches/*.json"))
+	files, err := durable.Glob(u.Dir, "batches/*.json")
 	if err != nil {
 		return nil, err
 	}
@@ -549,7 +549,7 @@ func (u *Upstream) underWay() ([]batch, error) {
 
 // archives reads the archive.
 func (u *Upstream) archives() (map[string]archived, error) {
-	files, err := filepath.Glob(u.file("archive/*/*.json"))
+	files, err := durable.Glob(u.Dir, "archive/*/*.json")
 	if err != nil {
 		return nil, err
 	}

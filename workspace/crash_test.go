@@ -142,7 +142,7 @@ func wantRows(t *testing.T, w *Workspace, s client.Session, turns ...int) {
 }
 
 func TestKilledAppend(t *testing.T) {
-	for _, point := range []string{"append.written", "append.synced", "append.indexed"} {
+	for _, point := range []string{"append.written", "append.synced", "index.made", "index.renamed", "index.commit", "append.indexed"} {
 		for _, before := range []int{0, 3} {
 			t.Run(fmt.Sprintf("%s/%d", point, before), func(t *testing.T) {
 				t.Parallel()
@@ -152,6 +152,12 @@ func TestKilledAppend(t *testing.T) {
 				for n := range before {
 					mustAppend(t, w, s, testTurn(n, fmt.Sprintf("question %d", n), fmt.Sprintf("answer %d", n))...)
 					turns = append(turns, n)
+				}
+				if strings.HasPrefix(point, "index.") { // there is none yet, or there was one
+					w.Close()
+					if err := os.RemoveAll(w.abs(privateDir)); err != nil {
+						t.Fatal(err)
+					}
 				}
 				first := childFirst + "=" + fmt.Sprint(before)
 				wantKilled(t, hook(t, w.dir, childAction+"=append", first, childCrash+"="+point))
@@ -183,8 +189,28 @@ func TestRecallAfterKilledAppend(t *testing.T) {
 	}
 }
 
+// TestKilledSettingAside kills a hook that has just set a damaged index aside.
+func TestKilledSettingAside(t *testing.T) {
+	t.Parallel()
+	w := openAt(t, t.TempDir(), noon)
+	s := testSession("s0")
+	mustAppend(t, w, s, testTurn(0, "question 0", "answer 0")...)
+	w.Close()
+	if err := os.WriteFile(w.indexPath(), []byte(strings.Repeat("garbage", 1000)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	wantKilled(t, hook(t, w.dir, childAction+"=append", childFirst+"=1", childCrash+"=index.aside"))
+	if err := hook(t, w.dir, childAction+"=append", childFirst+"=1").Run(); err != nil {
+		t.Fatal(err)
+	}
+	wantRows(t, w, s, 0, 1)
+	if st := mustStats(t, w); st.Turns != 2 || st.Index != IndexOK {
+		t.Errorf("stats: %+v", st)
+	}
+}
+
 func TestKilledNote(t *testing.T) {
-	for _, point := range []string{"note.written", "note.listed"} {
+	for _, point := range []string{"flush.queued", "file.made", "file.written", "file.renamed", "note.written", "note.listed"} {
 		t.Run(point, func(t *testing.T) {
 			t.Parallel()
 			w := openAt(t, t.TempDir(), noon)

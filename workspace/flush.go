@@ -45,6 +45,7 @@ func (w *Workspace) Flush(ctx context.Context, req client.FlushRequest) (client.
 		// Without an index there is no queue; the next one to be built has it.
 		ended := req.Reason != client.TurnEnd
 		res.Queued = w.enqueue(ctx, string(req.Key()), path, ended) == nil
+		crash.Point("flush.queued")
 		deadline, limited := ctx.Deadline()
 		if !w.extracted(req.Key(), w.now()) && (req.Wait || ended && (!limited || time.Until(deadline) > noteTime)) {
 			if err := w.noteSession(ctx, string(req.Key()), path); err != nil {

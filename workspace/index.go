@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/agentscope-ai/reme-hook/internal/crash"
 	"github.com/agentscope-ai/reme-hook/internal/durable"
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
@@ -148,7 +149,7 @@ func (w *Workspace) open(ctx context.Context) (*index, error) {
 	}
 	var x *index
 	if err == nil && st.Size() > 0 {
-		x, err = openIndex(ctx, path)
+		x, err = openIndex(ctx, path, w.busyWait)
 	} else {
 		x, err = w.create(ctx)
 	}
@@ -161,18 +162,18 @@ func (w *Workspace) open(ctx context.Context) (*index, error) {
 
 // openIndex opens an existing index; x is set if only its version is wrong or
 // it is damaged.
-func openIndex(ctx context.Context, path string) (*index, error) {
+func openIndex(ctx context.Context, path string, wait time.Duration) (*index, error) {
 	st, err := os.Stat(path)
 	if err != nil {
 		return nil, err
 	}
-	db, err := openDB(path)
+	db, err := openDB(path, wait)
 	if err != nil {
 		return nil, err
 	}
 	x := &index{db: db, file: st}
 	var version int
-	if err := db.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version); err != nil {
+	if err := db.QueryRowContext(ctx, synchronous+"PRAGMA user_version").Scan(&version); err != nil {
 		_ = db.Close()
 		return x, fmt.Errorf("open index: %w", err)
 	}
@@ -183,11 +184,20 @@ func openIndex(ctx context.Context, path string) (*index, error) {
 	return x, nil
 }
 
-// openDB opens an existing file. synchronous=NORMAL costs one sync when the last
-// process closes the index (0.3 ms here); with OFF a power cut could leave a cursor
-// without its event ids, and an event would be stored twice.
-func openDB(path string) (*sql.DB, error) {
-	u := url.URL{Scheme: "file", OmitHost: true, Path: filepath.ToSlash(path), RawQuery: "mode=rw&_pragma=busy_timeout(200)&_pragma=synchronous(1)"}
+// busyWait is how long a call waits for the index while others have it, unless its context
+// ends first. Whoever closes it last writes it out, with two syncs, and meanwhile nobody
+// can even open it; on a busy disk that took longer than the 200 ms that this once was.
+const busyWait = 5 * time.Second
+
+// synchronous=NORMAL costs one sync when the last process closes the index (0.3 ms
+// here); with OFF a power cut could leave a cursor without its event ids, and an event
+// would be stored twice.
+const synchronous = "PRAGMA synchronous=NORMAL;"
+
+// openDB opens an existing file. Other settings than the wait would be made without
+// regard to anybody's context.
+func openDB(path string, wait time.Duration) (*sql.DB, error) {
+	u := url.URL{Scheme: "file", OmitHost: true, Path: filepath.ToSlash(path), RawQuery: fmt.Sprintf("mode=rw&_pragma=busy_timeout(%d)", wait.Milliseconds())}
 	db, err := sql.Open("sqlite", u.String())
 	if err != nil {
 		return nil, err
@@ -208,7 +218,7 @@ func (w *Workspace) create(ctx context.Context) (*index, error) {
 	}
 	defer unlock()
 	if st, err := os.Stat(path); err == nil && st.Size() > 0 {
-		return openIndex(ctx, path)
+		return openIndex(ctx, path, w.busyWait)
 	}
 	fresh := path + ".new"
 	for _, suffix := range []string{"", "-wal", "-shm"} {
@@ -224,20 +234,22 @@ func (w *Workspace) create(ctx context.Context) (*index, error) {
 	if err := errors.Join(f.Chmod(0o600), f.Close()); err != nil {
 		return nil, err
 	}
-	db, err := openDB(fresh)
+	db, err := openDB(fresh, w.busyWait)
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(makeSchema(ctx, db, "PRAGMA journal_mode=WAL;"), db.Close()); err != nil {
+	if err := errors.Join(makeSchema(ctx, db, synchronous+"PRAGMA journal_mode=WAL;"), db.Close()); err != nil {
 		return nil, err
 	}
+	crash.Point("index.made")
 	if err := os.Rename(fresh, path); err != nil {
 		return nil, err
 	}
+	crash.Point("index.renamed")
 	if errLock == nil { // there has been an index
 		w.state, w.why = IndexRebuilt, ""
 	}
-	return openIndex(ctx, path)
+	return openIndex(ctx, path, w.busyWait)
 }
 
 func makeSchema(ctx context.Context, db *sql.DB, first string) error {
@@ -278,6 +290,7 @@ func (w *Workspace) setAside(ctx context.Context, x *index) error {
 	if err := os.Rename(path, path+".damaged-1"); err != nil {
 		return err
 	}
+	crash.Point("index.aside")
 	for _, suffix := range []string{"-wal", "-shm"} {
 		if err := os.Remove(path + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
@@ -319,6 +332,17 @@ func (w *Workspace) read(ctx context.Context, glance bool, fn func(*index) error
 	walkCtx, stop := context.WithCancel(syncCtx)
 	defer stop() // a glance may have been enough
 	walk := w.walking(walkCtx)
+	openCtx := ctx
+	if deadline, ok := ctx.Deadline(); ok {
+		var cancel context.CancelFunc
+		openCtx, cancel = context.WithTimeout(ctx, time.Until(deadline)/4)
+		defer cancel()
+	}
+	// While others have the index to themselves, there is time left for the one in memory.
+	if _, err := w.open(openCtx); err != nil && openCtx.Err() != nil {
+		w.setState(IndexUnavailable, "others have it to themselves")
+		return w.readMemory(ctx, syncCtx, walk, fn)
+	}
 	err := w.use(ctx, func(x *index) error {
 		if !glance || !w.glance(syncCtx, x) {
 			if err := w.sync(syncCtx, x, walk); isDamaged(err) {
@@ -330,6 +354,11 @@ func (w *Workspace) read(ctx context.Context, glance bool, fn func(*index) error
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
+	return w.readMemory(ctx, syncCtx, walk, fn)
+}
+
+// readMemory runs fn with the index in memory, brought up to date as far as syncCtx allows.
+func (w *Workspace) readMemory(ctx, syncCtx context.Context, walk func() walked, fn func(*index) error) error {
 	x, err := w.inMemory(ctx)
 	if err != nil {
 		return err

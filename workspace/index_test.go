@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -165,7 +166,7 @@ func TestUnusableIndex(t *testing.T) {
 		{"locked by someone", func(t *testing.T, w *Workspace) {
 			mustAppend(t, w, testSession("first"), testTurn(0, "x", "y")...)
 			w.Close()
-			db, err := openDB(w.indexPath())
+			db, err := openDB(w.indexPath(), busyWait)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -178,6 +179,7 @@ func TestUnusableIndex(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			w := openAt(t, t.TempDir(), noon)
+			w.busyWait = 20 * time.Millisecond
 			test.damage(t, w)
 			s := testSession("s0")
 			for range 2 {
@@ -209,6 +211,68 @@ func TestUnusableIndex(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Others may have the index to themselves for a while, for longer than a hook has time:
+// then nothing is lost, nothing fails, and the index catches up.
+func TestBusyIndex(t *testing.T) {
+	t.Parallel()
+	w := openAt(t, t.TempDir(), noon)
+	s := testSession("s0")
+	mustAppend(t, w, s, testTurn(1, "What is the mascot?", "A pangolin.")...)
+	w.Close()
+	alone := func() (release func()) {
+		db, err := openDB(w.indexPath(), busyWait)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := db.Exec("PRAGMA locking_mode=EXCLUSIVE; BEGIN EXCLUSIVE; COMMIT"); err != nil {
+			t.Fatal(err)
+		}
+		return sync.OnceFunc(func() { db.Close() })
+	}
+	hurry := func(do func(context.Context) error) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		if err := do(ctx); err != nil {
+			t.Error(err)
+		}
+	}
+
+	release := alone()
+	hurry(func(ctx context.Context) error {
+		res, err := w.Append(ctx, client.AppendRequest{Session: s, Events: testTurn(2, "And the port?", "2334")})
+		if res.Appended != 2 || len(res.EventIDs) != 2 {
+			t.Errorf("append: %+v", res)
+		}
+		return err
+	})
+	hurry(func(ctx context.Context) error {
+		_, err := w.Flush(ctx, client.FlushRequest{Session: s, Reason: client.TurnEnd})
+		return err
+	})
+	hurry(func(ctx context.Context) error {
+		res, err := w.Recall(ctx, client.RecallRequest{Query: "pangolin mascot"})
+		if len(res.Items) != 1 {
+			t.Errorf("recalled %+v", res)
+		}
+		return err
+	})
+	release()
+	if st := mustStats(t, w); st.Index != IndexOK || st.Turns != 2 || st.Queued != 1 {
+		t.Errorf("stats: %+v", st)
+	}
+
+	// Who has the time waits.
+	w.Close()
+	release = alone()
+	time.AfterFunc(300*time.Millisecond, release)
+	mustAppend(t, w, s, testTurn(3, "And the armadillo?", "No.")...)
+	if w.state != IndexOK {
+		t.Errorf("the index is %s: %s", w.state, w.why)
+	}
+	wantRows(t, w, s, 1, 2, 3)
 }
 
 func TestReadOnlyWorkspace(t *testing.T) {

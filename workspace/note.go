@@ -390,7 +390,7 @@ func (w *Workspace) lockDaily(ctx context.Context) (func(), error) {
 
 func (w *Workspace) putNote(rel, text string) error {
 	abs := w.abs(rel)
-	if err := durable.MkdirAll(filepath.Dir(abs)); err != nil {
+	if err := errors.Join(durable.MkdirAll(filepath.Dir(abs)), durable.Sweep(filepath.Dir(abs))); err != nil {
 		return err
 	}
 	return durable.WriteFile(abs, []byte(text))

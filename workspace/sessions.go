@@ -91,7 +91,7 @@ func (w *Workspace) Stats(ctx context.Context) (Stats, error) {
 
 // SessionEvents implements [client.Ledger]. It needs no index and writes nothing.
 func (w *Workspace) SessionEvents(ctx context.Context, req client.SessionEventsRequest) (client.SessionEventsResult, error) {
-	res := client.SessionEventsResult{EventIDs: []client.EventID{}}
+	res := client.SessionEventsResult{Events: []client.Event{}}
 	if err := cmp.Or(req.Validate(), validateSession(req.Session)); err != nil {
 		return res, err
 	}
@@ -107,11 +107,15 @@ func (w *Workspace) SessionEvents(ctx context.Context, req client.SessionEventsR
 	if err != nil {
 		return res, storeError("open dialog", err)
 	}
-	limit := cmp.Or(req.Limit, client.MaxEventIDs)
+	text, limit := 0, cmp.Or(req.Limit, client.MaxEvents)
 	_, err = scanLines(f, 0, st.Size(), func(line []byte, _, _ int64) bool {
-		if id, ok := rowID(line); ok && id != "" {
-			if res.Total >= req.Offset && len(res.EventIDs) < limit {
-				res.EventIDs = append(res.EventIDs, client.EventID(id))
+		if r, ok := parseRow(line, w.loc); ok {
+			if res.Total >= req.Offset && len(res.Events) < limit {
+				if text += len(r.Text); text > client.MaxEventsText && len(res.Events) > 0 {
+					limit = 0
+				} else {
+					res.Events = append(res.Events, client.Event{ID: client.EventID(r.ID), Role: r.Role, Content: r.Text, CreatedAt: r.At})
+				}
 			}
 			res.Total++
 		}

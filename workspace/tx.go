@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/agentscope-ai/reme-hook/client"
+	"github.com/agentscope-ai/reme-hook/internal/crash"
 )
 
 // tx is a write transaction. Statements are prepared once for each.
@@ -48,6 +49,7 @@ func (x *index) write(ctx context.Context, fn func(*tx) error) error {
 		_ = s.Close()
 	}
 	if err == nil {
+		crash.Point("index.commit")
 		_, err = c.ExecContext(ctx, "COMMIT")
 	}
 	if err != nil {

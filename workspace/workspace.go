@@ -70,6 +70,7 @@ type Workspace struct {
 	locks     durable.Stripes // one per session
 	lines     lines           // of appends
 	appending *semaphore.Weighted
+	busyWait  time.Duration // for the index
 	elsewhere Elsewhere
 
 	// extract makes of a session, which is locked, what is to last of it. It is done
@@ -92,7 +93,7 @@ func Open(dir string, opts Options) (*Workspace, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Workspace{dir: abs, now: opts.Now, loc: opts.Location, elsewhere: opts.Elsewhere, state: IndexOK, appending: semaphore.NewWeighted(maxAppending)}
+	w := &Workspace{dir: abs, now: opts.Now, loc: opts.Location, elsewhere: opts.Elsewhere, busyWait: busyWait, state: IndexOK, appending: semaphore.NewWeighted(maxAppending)}
 	if w.now == nil {
 		w.now = time.Now
 	}

@@ -151,7 +151,11 @@ func (s *suite) sessionEvents(t *testing.T) {
 	page := func(sess client.Session, offset, limit int, total int, want ...client.EventID) {
 		t.Helper()
 		res, err := s.service.SessionEvents(context.Background(), client.SessionEventsRequest{Session: sess, Offset: offset, Limit: limit})
-		if err != nil || res.Total != total || !slices.Equal(res.EventIDs, want) {
+		var ids []client.EventID
+		for _, e := range res.Events {
+			ids = append(ids, e.ID)
+		}
+		if err != nil || res.Total != total || !slices.Equal(ids, want) {
 			t.Errorf("%d after %d: %+v, %v; want %v of %d", limit, offset, res, err, want, total)
 		}
 	}
@@ -170,11 +174,11 @@ func (s *suite) sessionEvents(t *testing.T) {
 	page(session, 0, 4, 9, ids[:4]...)
 	page(session, 4, 4, 9, ids[4:8]...)
 	page(session, 8, 4, 9, ids[8])
-	page(session, 9, client.MaxEventIDs, 9)
+	page(session, 9, client.MaxEvents, 9)
 	page(session, 1<<40, 1, 9)
 	page(other, 0, 0, 0)
 	for field, req := range map[string]client.SessionEventsRequest{
-		"offset": {Session: session, Offset: -1}, "limit": {Session: session, Limit: client.MaxEventIDs + 1}, "host": {},
+		"offset": {Session: session, Offset: -1}, "limit": {Session: session, Limit: client.MaxEvents + 1}, "host": {},
 	} {
 		_, err := s.service.SessionEvents(context.Background(), req)
 		wantRefused(t, err, field)

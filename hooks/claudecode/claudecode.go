@@ -9,6 +9,7 @@ import (
 
 	"github.com/agentscope-ai/reme-hook/client"
 	"github.com/agentscope-ai/reme-hook/hooks"
+	"github.com/agentscope-ai/reme-hook/install"
 )
 
 // Host is Claude Code's name on the command line.
@@ -38,7 +39,7 @@ func Adapter() *hooks.Adapter {
 		Decode:     decode,
 		Encode:     encode,
 		Sample:     func(e hooks.Event) []byte { return hooks.SampleJSON(e, turnID) },
-		Logs:       logs{home},
+		Logs:       newLogs(func() string { return configDir(install.Here()) }),
 		MaxContext: maxContext,
 		Size:       hooks.UTF16,
 		Envelopes:  []string{"system-reminder", "local-command-stdout", "local-command-stderr", "local-command-caveat"},

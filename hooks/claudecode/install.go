@@ -49,12 +49,7 @@ func (Target) Host() client.Host { return Host }
 // Title implements [install.Target].
 func (Target) Title() string { return "Claude Code" }
 
-func configDir(env install.Env) string {
-	if dir := env.Getenv("CLAUDE_CONFIG_DIR"); dir != "" {
-		return dir
-	}
-	return filepath.Join(env.Home, ".claude")
-}
+func configDir(env install.Env) string { return env.Folder("CLAUDE_CONFIG_DIR", ".claude") }
 
 // Find implements [install.Target].
 func (Target) Find(ctx context.Context, env install.Env, o install.Options) install.Found {

@@ -3,12 +3,7 @@ package claudecode
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"encoding/json"
-	"errors"
-	"io/fs"
-	"iter"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -23,63 +18,22 @@ import (
 // Only lines of the types user and assistant tell the conversation.
 
 // logs are Claude Code's sessions on disk.
-type logs struct {
-	home func() string
+type logs struct{ hooks.Files }
+
+func newLogs(home func() string) logs {
+	return logs{hooks.Files{Root: home, Patterns: []string{"projects/*/*.jsonl"}, Describe: describe}}
 }
 
-// home is Claude Code's folder, as Claude Code finds it.
-func home() string {
-	if dir := os.Getenv("CLAUDE_CONFIG_DIR"); dir != "" {
-		return dir
-	}
-	dir, err := os.UserHomeDir()
-	if err != nil {
-		return ""
-	}
-	return filepath.Join(dir, ".claude")
-}
-
-// Places implements [hooks.Logs].
-func (l logs) Places() []string { return []string{filepath.Join(l.home(), "projects")} }
-
-// List implements [hooks.Logs].
-func (l logs) List(ctx context.Context) iter.Seq2[hooks.Log, error] {
-	return func(yield func(hooks.Log, error) bool) {
-		projects, err := os.ReadDir(l.Places()[0])
-		if err != nil {
-			if !errors.Is(err, fs.ErrNotExist) {
-				yield(hooks.Log{}, err)
-			}
-			return
-		}
-		for _, project := range projects {
-			dir := filepath.Join(l.Places()[0], project.Name())
-			files, err := os.ReadDir(dir)
-			if err != nil && project.IsDir() && !yield(hooks.Log{Path: dir}, err) {
-				return
-			}
-			for _, f := range files {
-				id, ok := strings.CutSuffix(f.Name(), ".jsonl")
-				// Older releases kept those of subagents beside the sessions.
-				if !ok || !f.Type().IsRegular() || strings.HasPrefix(id, "agent-") {
-					continue
-				}
-				log := hooks.Log{Path: filepath.Join(dir, f.Name()), Session: client.Session{Host: Host, Scope: "default", ID: id}}
-				st, err := f.Info()
-				if err == nil {
-					log.Size, log.Modified = st.Size(), st.ModTime()
-				}
-				if !yield(log, cmp.Or(err, ctx.Err())) {
-					return
-				}
-			}
-		}
-	}
+// describe names a session by its file.
+func describe(log *hooks.Log) (ok bool, err error) {
+	id := strings.TrimSuffix(filepath.Base(log.Path), ".jsonl")
+	log.Session = client.Session{Host: Host, Scope: "default", ID: id}
+	return !strings.HasPrefix(id, "agent-"), nil // older releases kept those of subagents beside the sessions
 }
 
 // Read implements [hooks.Logs].
 func (l logs) Read(log hooks.Log, cursor string) (hooks.LogPage, error) {
-	follow := hooks.Follower{New: func() hooks.Fold {
+	follow := hooks.Follower{Each: hooks.Lines, New: func() hooks.Fold {
 		return &transcript{session: log.Session.ID, settled: log.Settled(time.Now())}
 	}}
 	return follow.Page(log.Path, cursor)

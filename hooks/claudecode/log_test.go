@@ -134,7 +134,7 @@ func TestListTranscripts(t *testing.T) {
 		hosttest.Write(t, filepath.Join(home, filepath.FromSlash(name)), "{}\n")
 	}
 	n := 0
-	for l, err := range (logs{func() string { return home }}).List(t.Context()) {
+	for l, err := range hosttest.Logs(t, newLogs(func() string { return home })) {
 		n++
 		if err != nil || l.Session != (client.Session{Host: Host, Scope: "default", ID: session}) || l.Size != 3 || l.Modified.IsZero() {
 			t.Errorf("%+v, %v", l, err)

@@ -5,6 +5,7 @@ package codex
 import (
 	"github.com/agentscope-ai/reme-hook/client"
 	"github.com/agentscope-ai/reme-hook/hooks"
+	"github.com/agentscope-ai/reme-hook/install"
 )
 
 // Host is Codex's name on the command line.
@@ -34,7 +35,7 @@ func Adapter() *hooks.Adapter {
 		Decode:     decode,
 		Encode:     hooks.EncodeJSON,
 		Sample:     func(e hooks.Event) []byte { return hooks.SampleJSON(e, turnID) },
-		Logs:       logs{home},
+		Logs:       newLogs(func() string { return codexHome(install.Here()) }),
 		MaxContext: maxContext,
 		Size:       hooks.Bytes,
 		Envelopes:  []string{"environment_context", "hook_prompt", "turn_aborted", "subagent_notification"},

@@ -11,6 +11,7 @@ import (
 
 	"github.com/agentscope-ai/reme-hook/client"
 	"github.com/agentscope-ai/reme-hook/install"
+	"github.com/agentscope-ai/reme-hook/internal/durable"
 	"github.com/pelletier/go-toml/v2"
 )
 
@@ -47,12 +48,7 @@ func (Target) Host() client.Host { return Host }
 // Title implements [install.Target].
 func (Target) Title() string { return "Codex" }
 
-func codexHome(env install.Env) string {
-	if dir := env.Getenv("CODEX_HOME"); dir != "" {
-		return dir
-	}
-	return filepath.Join(env.Home, ".codex")
-}
+func codexHome(env install.Env) string { return env.Folder("CODEX_HOME", ".codex") }
 
 // Find implements [install.Target].
 func (Target) Find(ctx context.Context, env install.Env, o install.Options) install.Found {
@@ -189,7 +185,7 @@ func plugins(env install.Env) map[string]string {
 	out := map[string]string{}
 	for id, p := range config.Plugins {
 		name, market, _ := strings.Cut(id, "@")
-		copies, _ := filepath.Glob(filepath.Join(codexHome(env), "plugins", "cache", market, name, "*"))
+		copies, _ := durable.Glob(filepath.Join(codexHome(env), "plugins", "cache", market, name), "*")
 		if p.Enabled && len(copies) > 0 {
 			out[id] = copies[len(copies)-1]
 		}

@@ -1,17 +1,9 @@
 package codex
 
 import (
-	"bufio"
 	"bytes"
-	"cmp"
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
-	"iter"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -24,85 +16,35 @@ import (
 // hold it once more, among what the host and its hooks add.
 
 // logs are Codex's sessions on disk.
-type logs struct {
-	home func() string
-}
+type logs struct{ hooks.Files }
 
-// home is Codex's folder, as Codex finds it.
-func home() string {
-	if dir := os.Getenv("CODEX_HOME"); dir != "" {
-		return dir
-	}
-	dir, err := os.UserHomeDir()
-	if err != nil {
-		return ""
-	}
-	return filepath.Join(dir, ".codex")
-}
-
-// Places implements [hooks.Logs].
-func (l logs) Places() []string {
-	return []string{filepath.Join(l.home(), "sessions"), filepath.Join(l.home(), "archived_sessions")}
-}
-
-// List implements [hooks.Logs].
-func (l logs) List(ctx context.Context) iter.Seq2[hooks.Log, error] {
-	return func(yield func(hooks.Log, error) bool) {
-		for _, place := range l.Places() {
-			err := filepath.WalkDir(place, func(path string, d fs.DirEntry, err error) error {
-				switch name := filepath.Base(path); {
-				case err != nil || ctx.Err() != nil:
-					return cmp.Or(err, ctx.Err())
-				case !d.Type().IsRegular() || !strings.HasPrefix(name, "rollout-") || !strings.HasSuffix(name, ".jsonl"):
-					return nil
-				}
-				log, ok, err := describe(path)
-				if (ok || err != nil) && !yield(log, err) {
-					return fs.SkipAll
-				}
-				return nil
-			})
-			if err != nil && !errors.Is(err, fs.ErrNotExist) && !yield(hooks.Log{}, err) {
-				return
-			}
-		}
-	}
+func newLogs(home func() string) logs {
+	return logs{hooks.Files{Root: home, Patterns: []string{"sessions/*/*/*/rollout-*.jsonl", "archived_sessions/rollout-*.jsonl"}, Describe: describe}}
 }
 
 // describe reads the head of a rollout. It is not ok if no user speaks there.
-func describe(path string) (log hooks.Log, ok bool, err error) {
-	log.Path = path
-	f, err := os.Open(path)
-	if err != nil {
-		return log, false, err
-	}
-	defer f.Close()
-	st, err := f.Stat()
-	if err != nil {
-		return log, false, err
-	}
-	log.Size, log.Modified = st.Size(), st.ModTime()
-	head, err := bufio.NewReaderSize(f, 64<<10).ReadBytes('\n')
-	if err != nil {
-		return log, false, nil // it has just been made
+func describe(log *hooks.Log) (ok bool, err error) {
+	head, err := hooks.Head(log.Path, hooks.Lines)
+	if err != nil || head == nil {
+		return false, err // it has just been made
 	}
 	var line hooks.Payload
 	if json.Unmarshal(head, &line) != nil || line.String("type") != "session_meta" {
-		return log, false, &hooks.VersionError{Found: "without session_meta", Known: "rollouts that begin with it"}
+		return false, &hooks.VersionError{Found: "without session_meta", Known: "rollouts that begin with it"}
 	}
 	meta := line.Object("payload")
 	_, spawned := meta.Object("source")["subagent"]
 	if spawned || meta.String("thread_source") == "subagent" || meta.String("id") == "" {
-		return log, false, nil
+		return false, nil
 	}
 	log.Session = client.Session{Host: Host, Scope: "default", ID: meta.String("id")}
 	log.Cwd = meta.String("cwd")
-	return log, true, nil
+	return true, nil
 }
 
 // Read implements [hooks.Logs].
 func (l logs) Read(log hooks.Log, cursor string) (hooks.LogPage, error) {
-	follow := hooks.Follower{New: func() hooks.Fold {
+	follow := hooks.Follower{Each: hooks.Lines, New: func() hooks.Fold {
 		return &rollout{session: log.Session.ID, settled: log.Settled(time.Now())}
 	}}
 	return follow.Page(log.Path, cursor)
@@ -175,39 +117,56 @@ func isWanted(line []byte) bool {
 	return false
 }
 
+// row is a line of a rollout, as far as it tells the conversation.
+type row struct {
+	Timestamp string          `json:"timestamp"`
+	Ordinal   json.RawMessage `json:"ordinal"` // files that number their lines tell the texts as items
+	Type      string          `json:"type"`
+	Payload   struct {
+		Type    string        `json:"type"`
+		Turn    string        `json:"turn_id"`
+		Cwd     string        `json:"cwd"`
+		Message hooks.Content `json:"message"`
+		Last    hooks.Content `json:"last_agent_message"`
+		Item    struct {
+			Type    string          `json:"type"`
+			Content json.RawMessage `json:"content"`
+		} `json:"item"`
+	} `json:"payload"`
+}
+
 // Take implements [hooks.Fold].
 func (r *rollout) Take(line []byte, at int64) (bool, error) {
 	if !isWanted(line) {
 		return len(line) == 0 || line[len(line)-1] == '}', nil
 	}
-	var p hooks.Payload
-	if json.Unmarshal(line, &p) != nil {
+	var l row
+	if !hooks.Decode(line, &l) {
 		return false, nil
 	}
-	event := p.Object("payload")
-	when, _ := time.Parse(time.RFC3339Nano, p.String("timestamp"))
-	_, paginated := p["ordinal"] // files that number their lines tell the texts as items
-	switch kind := event.String("type"); {
-	case p.String("type") == "turn_context":
-		if r.open != nil && event.String("turn_id") == string(r.open.ID) {
-			r.open.Cwd = event.String("cwd")
+	event, paginated := &l.Payload, l.Ordinal != nil
+	when, _ := time.Parse(time.RFC3339Nano, l.Timestamp)
+	switch kind := event.Type; {
+	case l.Type == "turn_context":
+		if r.open != nil && event.Turn == string(r.open.ID) {
+			r.open.Cwd = event.Cwd
 		}
-	case p.String("type") != "event_msg":
+	case l.Type != "event_msg":
 	case kind == "task_started":
-		r.turn(event.String("turn_id"), at)
+		r.turn(event.Turn, at)
 	case kind == "item_completed" && paginated:
-		r.item(event, at, when)
+		r.item(&l, at, when)
 	case kind == "user_message" && !paginated:
 		if r.open != nil && r.open.unnamed && r.open.said.Text != "" {
 			r.open.stop("", when)
 			r.open.Ended, r.open = true, nil
 		}
-		r.turn("", at).add(client.User, event.Text("message"), when)
+		r.turn("", at).add(client.User, string(event.Message), when)
 	case kind == "agent_message" && !paginated && r.open != nil:
-		r.open.said = hooks.LogMessage{Text: event.Text("message"), At: when}
+		r.open.said = hooks.LogMessage{Text: string(event.Message), At: when}
 	case kind == "task_complete":
 		if r.open != nil {
-			r.open.stop(event.Text("last_agent_message"), when)
+			r.open.stop(string(event.Last), when)
 			r.open.Ended, r.open = true, nil
 		}
 	case kind == "turn_aborted":
@@ -218,23 +177,23 @@ func (r *rollout) Take(line []byte, at int64) (bool, error) {
 	return true, nil
 }
 
-func (r *rollout) item(event hooks.Payload, at int64, when time.Time) {
-	t := r.turn(event.String("turn_id"), at)
-	item := event.Object("item")
-	switch item.String("type") {
+func (r *rollout) item(l *row, at int64, when time.Time) {
+	t := r.turn(l.Payload.Turn, at)
+	switch item := l.Payload.Item; item.Type {
 	case "UserMessage":
-		t.add(client.User, item.Text("content"), when)
+		t.add(client.User, hooks.Payload{"": item.Content}.Text(""), when)
 	case "AgentMessage":
-		t.said = hooks.LogMessage{Text: agentText(item), At: when}
+		t.said = hooks.LogMessage{Text: agentText(item.Content), At: when}
 	case "HookPrompt": // a hook made the agent go on after it had stopped
 		t.stop("", when)
 	}
 }
 
-// agentText is what the agent said in an item, whose parts have the type "Text".
-func agentText(item hooks.Payload) string {
+// agentText is what the agent said in the content of an item, whose parts have the
+// type "Text".
+func agentText(content json.RawMessage) string {
 	var parts []struct{ Type, Text string }
-	json.Unmarshal(item["content"], &parts)
+	json.Unmarshal(content, &parts)
 	var texts []string
 	for _, p := range parts {
 		if strings.EqualFold(p.Type, "text") && p.Text != "" {

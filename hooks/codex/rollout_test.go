@@ -70,7 +70,8 @@ func TestRollouts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			log, ok, err := describe(source)
+			log := hooks.Log{Path: source}
+			ok, err := describe(&log)
 			if !ok || err != nil || log.Cwd != "/home/dev/project" {
 				t.Errorf("%+v, %v, %v", log, ok, err)
 			}
@@ -185,7 +186,7 @@ func TestListRollouts(t *testing.T) {
 		hosttest.Write(t, filepath.Join(home, filepath.FromSlash(name)), text)
 	}
 	var got []string
-	for l, err := range (logs{func() string { return home }}).List(t.Context()) {
+	for l, err := range hosttest.Logs(t, newLogs(func() string { return home })) {
 		var version *hooks.VersionError
 		switch {
 		case errors.As(err, &version):
@@ -199,7 +200,7 @@ func TestListRollouts(t *testing.T) {
 	if want := "rollout-a.jsonl rollout-f.jsonl unknown rollout-b.jsonl"; strings.Join(got, " ") != want {
 		t.Errorf("got %v, want %s", got, want)
 	}
-	for l, err := range (logs{func() string { return filepath.Join(home, "nowhere") }}).List(t.Context()) {
+	for l, err := range hosttest.Logs(t, newLogs(func() string { return filepath.Join(home, "nowhere") })) {
 		t.Errorf("found %+v, %v", l, err)
 	}
 }

@@ -6,6 +6,7 @@ package dsh
 import (
 	"github.com/agentscope-ai/reme-hook/client"
 	"github.com/agentscope-ai/reme-hook/hooks"
+	"github.com/agentscope-ai/reme-hook/install"
 )
 
 // Host is DSH's name on the command line.
@@ -33,6 +34,7 @@ func Adapter() *hooks.Adapter {
 		Decode:     decode,
 		Encode:     encode,
 		Sample:     sample,
+		Logs:       newLogs(func() string { return dshHome(install.Here()) }),
 		MaxContext: maxContext,
 		Size:       hooks.Bytes,
 	}

@@ -48,12 +48,7 @@ func (Target) Host() client.Host { return Host }
 // Title implements [install.Target].
 func (Target) Title() string { return "DSH" }
 
-func dshHome(env install.Env) string {
-	if dir := env.Getenv("DSH_HOME"); dir != "" {
-		return dir
-	}
-	return filepath.Join(env.Home, ".dsh")
-}
+func dshHome(env install.Env) string { return env.Folder("DSH_HOME", ".dsh") }
 
 // patchFile holds the rows for all profiles.
 func patchFile(env install.Env) string { return filepath.Join(dshHome(env), "cordis.patch.yml") }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/agentscope-ai/reme-hook/client"
 	"github.com/agentscope-ai/reme-hook/hooks"
+	"github.com/agentscope-ai/reme-hook/install"
 )
 
 // Host is Hermes' name on the command line.
@@ -49,6 +50,7 @@ func Adapter() *hooks.Adapter {
 		MaxContext: maxContext,
 		Size:       hooks.Bytes,
 		Envelopes:  []string{"memory-context"},
+		Logs:       logs{env: install.Here},
 	}
 }
 
@@ -101,7 +103,12 @@ func scope(p hooks.Payload) string {
 // these.
 func isPrimary(p hooks.Payload) bool {
 	agent, platform, written := p.String("agent_context"), p.String("platform"), p.Object("metadata").String("execution_context")
-	return (agent == "" || agent == "primary") && !slices.Contains([]string{"cron", "subagent", "curator"}, platform) && (written == "" || written == "foreground")
+	return (agent == "" || agent == "primary") && !isMachine(platform) && (written == "" || written == "foreground")
+}
+
+// isMachine tells the platforms on which no user speaks.
+func isMachine(platform string) bool {
+	return slices.Contains([]string{"cron", "subagent", "curator"}, platform)
 }
 
 // encode answers with one JSON object, or with nothing.

@@ -2,10 +2,15 @@ package hosttest
 
 import (
 	"bytes"
+	"database/sql"
+	"iter"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/klauspost/compress/zstd"
 
 	"github.com/agentscope-ai/reme-hook/hooks"
 )
@@ -40,16 +45,38 @@ func Whole(t *testing.T, read func(cursor string) (hooks.LogPage, error)) (turns
 		if err != nil {
 			t.Fatal(err)
 		}
-		turns, damaged = merge(turns, page.Turns), damaged+page.Damaged
+		turns, damaged = Merge(turns, page.Turns), damaged+page.Damaged
 		if cursor = page.Next; !page.More {
 			return turns, damaged
 		}
 	}
 }
 
-// Pieces writes a log line by line, each in two halves, and reads on after each.
-// What is told more than once counts as it was told last.
+// Logs are the logs of users' sessions, complete.
+func Logs(t *testing.T, logs hooks.Logs) iter.Seq2[hooks.Log, error] {
+	return func(yield func(hooks.Log, error) bool) {
+		for l, err := range logs.List(t.Context()) {
+			ok := true
+			if err == nil {
+				ok, err = l.Complete()
+			}
+			if (ok || err != nil) && !yield(l, err) {
+				return
+			}
+		}
+	}
+}
+
+// Pieces writes a log line by line, each in two halves, and reads on after each;
+// see [Growing].
 func Pieces(t *testing.T, path string, text []byte, read func(cursor string) (hooks.LogPage, error)) (turns []hooks.LogTurn) {
+	t.Helper()
+	return Growing(t, path, slices.Collect(bytes.Lines(text)), read)
+}
+
+// Growing writes a log part by part, each in two halves, and reads on after each.
+// What is told more than once counts as it was told last.
+func Growing(t *testing.T, path string, parts [][]byte, read func(cursor string) (hooks.LogPage, error)) (turns []hooks.LogTurn) {
 	t.Helper()
 	write(t, path, "", 0o600)
 	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
@@ -58,8 +85,8 @@ func Pieces(t *testing.T, path string, text []byte, read func(cursor string) (ho
 	}
 	defer f.Close()
 	cursor := ""
-	for line := range bytes.Lines(text) {
-		for _, piece := range [][]byte{line[:len(line)/2], line[len(line)/2:]} {
+	for _, part := range parts {
+		for _, piece := range [][]byte{part[:len(part)/2], part[len(part)/2:]} {
 			if _, err := f.Write(piece); err != nil {
 				t.Fatal(err)
 			}
@@ -67,13 +94,24 @@ func Pieces(t *testing.T, path string, text []byte, read func(cursor string) (ho
 			if err != nil {
 				t.Fatal(err)
 			}
-			turns, cursor = merge(turns, page.Turns), page.Next
+			turns, cursor = Merge(turns, page.Turns), page.Next
 		}
 	}
 	return turns
 }
 
-func merge(turns, more []hooks.LogTurn) []hooks.LogTurn {
+// Frame compresses text as one zstd frame.
+func Frame(text string) []byte {
+	w, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
+	if err != nil {
+		panic(err)
+	}
+	return w.EncodeAll([]byte(text), nil)
+}
+
+// Merge adds turns to those that were told before. What is told more than once
+// counts as it was told last.
+func Merge(turns, more []hooks.LogTurn) []hooks.LogTurn {
 	for _, t := range more {
 		if i := slices.IndexFunc(turns, func(o hooks.LogTurn) bool { return o.ID == t.ID }); i >= 0 {
 			turns[i] = t
@@ -82,4 +120,22 @@ func merge(turns, more []hooks.LogTurn) []hooks.LogTurn {
 		}
 	}
 	return turns
+}
+
+// Database makes a database, or changes it, by SQL.
+func Database(t *testing.T, path string, statements ...string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for _, s := range statements {
+		if _, err := db.Exec(s); err != nil {
+			t.Fatal(err)
+		}
+	}
 }

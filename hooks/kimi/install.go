@@ -50,12 +50,8 @@ func (Target) Host() client.Host { return Host }
 // Title implements [install.Target].
 func (Target) Title() string { return "Kimi Code" }
 
-func kimiHome(env install.Env) string {
-	if dir := env.Getenv("KIMI_CODE_HOME"); dir != "" {
-		return dir
-	}
-	return homeIn(env.Home)
-}
+// kimiHome is Kimi's folder. Kimi does not tell its hooks where that is.
+func kimiHome(env install.Env) string { return env.Folder("KIMI_CODE_HOME", ".kimi-code") }
 
 func configFile(env install.Env) string { return filepath.Join(kimiHome(env), "config.toml") }
 

@@ -5,11 +5,10 @@ package kimi
 
 import (
 	"encoding/json"
-	"os"
-	"path/filepath"
 
 	"github.com/agentscope-ai/reme-hook/client"
 	"github.com/agentscope-ai/reme-hook/hooks"
+	"github.com/agentscope-ai/reme-hook/install"
 )
 
 // Host is Kimi Code's name on the command line.
@@ -25,7 +24,7 @@ const maxContext = 9500
 
 // Adapter connects Kimi Code to the pipeline.
 func Adapter() *hooks.Adapter {
-	logs := newLogs(home)
+	logs := newLogs(func() string { return kimiHome(install.Here()) })
 	return &hooks.Adapter{
 		Host:  Host,
 		Title: "Kimi Code",
@@ -49,20 +48,6 @@ func Adapter() *hooks.Adapter {
 		Envelopes:  []string{"hook_result", "system-reminder"},
 	}
 }
-
-// home is Kimi's folder. Kimi does not tell its hooks where that is.
-func home() string {
-	if dir := os.Getenv("KIMI_CODE_HOME"); dir != "" {
-		return dir
-	}
-	dir, err := os.UserHomeDir()
-	if err != nil {
-		return ""
-	}
-	return homeIn(dir)
-}
-
-func homeIn(userHome string) string { return filepath.Join(userHome, ".kimi-code") }
 
 func decode(kind hooks.Kind, p hooks.Payload) hooks.Event {
 	e := hooks.DecodeJSON(kind, p, turnID)

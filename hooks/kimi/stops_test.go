@@ -67,7 +67,7 @@ func TestFastStops(t *testing.T) {
 	s := newSession(t)
 	hook := func(event, more string) {
 		a := Adapter() // each hook is a process of its own
-		a.ReadLog = newLogs(s.logs.home).turns
+		a.ReadLog = newLogs(s.logs.Root).turns
 		payload := fmt.Sprintf(`{"hook_event_name":"x","session_id":%q,"cwd":"/p"%s}`, session, more)
 		if out := run.Run(t.Context(), a, event, strings.NewReader(payload)); len(out) > 0 {
 			t.Errorf("%s says %q", event, out)

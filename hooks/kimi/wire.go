@@ -3,7 +3,6 @@ package kimi
 import (
 	"bufio"
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,6 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/agentscope-ai/reme-hook/client"
@@ -29,17 +29,33 @@ const wireVersion = "1"
 
 // logs are Kimi's sessions on disk.
 type logs struct {
-	home   func() string
+	hooks.Files
 	follow hooks.Follower
 }
 
 func newLogs(home func() string) *logs {
-	return &logs{home: home, follow: hooks.Follower{New: func() hooks.Fold { return &wire{at: time.Now()} }}}
+	return &logs{
+		Files:  hooks.Files{Root: home, Patterns: []string{"sessions/*/*/agents/main/wire.jsonl"}},
+		follow: hooks.Follower{New: func() hooks.Fold { return &wire{at: time.Now()} }, Each: hooks.Lines},
+	}
+}
+
+// List implements [hooks.Logs]. A session is named by its folder; where it works is
+// in Kimi's index.
+func (l *logs) List(ctx context.Context) iter.Seq2[hooks.Log, error] {
+	index := sync.OnceValue(func() map[string]indexed { return sessions(l.Root()) })
+	files := l.Files
+	files.Describe = func(log *hooks.Log) (bool, error) {
+		id := filepath.Base(filepath.Dir(filepath.Dir(filepath.Dir(log.Path))))
+		log.Session, log.Cwd = client.Session{Host: Host, Scope: "default", ID: id}, index()[id].work
+		return true, nil
+	}
+	return files.List(ctx)
 }
 
 // turns implements [hooks.Adapter.ReadLog].
 func (l *logs) turns(e hooks.Event, cursor string) (hooks.LogPage, error) {
-	path, err := wireOf(l.home(), e.Session.ID)
+	path, err := wireOf(l.Root(), e.Session.ID)
 	if errors.Is(err, os.ErrNotExist) {
 		if turn, ok := selfTest(e); ok {
 			return hooks.LogPage{Turns: []hooks.LogTurn{turn}, Next: cursor}, nil
@@ -54,50 +70,9 @@ func (l *logs) turns(e hooks.Event, cursor string) (hooks.LogPage, error) {
 	return l.follow.Page(path, cursor)
 }
 
-// Places implements [hooks.Logs].
-func (l *logs) Places() []string { return []string{filepath.Join(l.home(), "sessions")} }
-
-// List implements [hooks.Logs].
-func (l *logs) List(ctx context.Context) iter.Seq2[hooks.Log, error] {
-	return func(yield func(hooks.Log, error) bool) {
-		index := sessions(l.home())
-		workspaces, err := os.ReadDir(l.Places()[0])
-		if err != nil {
-			if !errors.Is(err, os.ErrNotExist) {
-				yield(hooks.Log{}, err)
-			}
-			return
-		}
-		for _, workspace := range workspaces {
-			dir := filepath.Join(l.Places()[0], workspace.Name())
-			entries, err := os.ReadDir(dir)
-			if err != nil && workspace.IsDir() && !yield(hooks.Log{Path: dir}, err) {
-				return
-			}
-			for _, s := range entries {
-				if !s.IsDir() {
-					continue
-				}
-				path := wireIn(filepath.Join(dir, s.Name()))
-				st, err := os.Stat(path)
-				if errors.Is(err, os.ErrNotExist) || err == nil && !st.Mode().IsRegular() {
-					continue
-				}
-				log := hooks.Log{Path: path, Session: client.Session{Host: Host, Scope: "default", ID: s.Name()}, Cwd: index[s.Name()].work}
-				if err == nil {
-					log.Size, log.Modified = st.Size(), st.ModTime()
-				}
-				if !yield(log, cmp.Or(err, ctx.Err())) {
-					return
-				}
-			}
-		}
-	}
-}
-
 // Read implements [hooks.Logs].
 func (l *logs) Read(log hooks.Log, cursor string) (hooks.LogPage, error) {
-	follow := hooks.Follower{New: l.follow.New}
+	follow := hooks.Follower{New: l.follow.New, Each: l.follow.Each}
 	return follow.Page(log.Path, cursor)
 }
 
@@ -150,7 +125,7 @@ func (w *wire) Open() (int64, bool) {
 // turns in another way.
 func (w *wire) Take(line []byte, at int64) (bool, error) {
 	w.line = at
-	if !of(line, "metadata", "turn.", "context.append_loop_event", "context.undone", "forked", "subagent.spawned") {
+	if !hooks.OfType(line, "metadata", "turn.", "context.append_loop_event", "context.undone", "forked", "subagent.spawned") {
 		return true, nil
 	}
 	var p hooks.Payload
@@ -222,18 +197,6 @@ func userText(p hooks.Payload) (string, bool) {
 		name, args = origin.String("pluginId")+":"+origin.String("commandName"), origin.String("commandArgs")
 	}
 	return strings.TrimSpace("/" + name + " " + args), name != "" && origin.String("trigger") == "user-slash"
-}
-
-// of tells whether a line is of a type that begins with one of some words, as
-// far as that can be told without decoding it: a tool's output can be long.
-func of(line []byte, types ...string) bool {
-	rest, ok := bytes.CutPrefix(line, []byte(`{"type":"`))
-	for _, t := range types {
-		if bytes.HasPrefix(rest, []byte(t)) {
-			return true
-		}
-	}
-	return !ok
 }
 
 // step follows the steps of a turn. The agent's answer is the text of the last

@@ -85,6 +85,9 @@ type entry struct {
 		Conversation *bool `json:"allowConversationAccess"`
 		Injection    *bool `json:"allowPromptInjection"`
 	} `json:"hooks"`
+	Config struct {
+		Scope string `json:"scope"`
+	} `json:"config"`
 }
 
 // ours is the entry of our plugin, and whether there is one.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/agentscope-ai/reme-hook/client"
 	"github.com/agentscope-ai/reme-hook/hooks"
+	"github.com/agentscope-ai/reme-hook/install"
 )
 
 // Host is OpenClaw's name on the command line.
@@ -39,6 +40,7 @@ func Adapter() *hooks.Adapter {
 		MaxContext: maxContext,
 		Size:       hooks.UTF16,
 		Transient:  true,
+		Logs:       logs{env: install.Here},
 	}
 }
 

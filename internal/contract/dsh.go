@@ -55,7 +55,8 @@ func (d *DSH) Run(ctx context.Context, turn Turn) (Result, error) {
 	return r, err
 }
 
-// Turns gives several prompts to one process, each after the answer to the one before. "/compact" is a compaction.
+// Turns gives several prompts to one process, each after the answer to the one before. "/compact" is a compaction,
+// "/fork" goes on in a fork.
 func (d *DSH) Turns(ctx context.Context, turn Turn, prompts ...string) (Result, error) {
 	driver := filepath.Join(d.Home, "tmp", "driver.mjs")
 	if err := os.WriteFile(driver, dshDriver, 0o600); err != nil {

@@ -1,5 +1,5 @@
 // Stands where DSH's one-shot runner stands, and gives several prompts to one session, which it may resume. "/compact" is
-// a compaction. It prints the reply to each prompt as a line of JSON.
+// a compaction, "/fork" goes on in a fork of the session. It prints the reply to each prompt as a line of JSON.
 import { randomUUID } from 'node:crypto'
 import { createRequire } from 'node:module'
 import { pathToFileURL } from 'node:url'
@@ -19,7 +19,7 @@ export function apply(ctx, { prompts, session, resume, anchor }) {
       agentOptions: { provider: current.provider, model: current.model },
       setup: agentCtx => { installModelSelection(agentCtx, { current, assembled: undefined }) },
     }
-    const { agent } = resume
+    let { agent } = resume
       ? await ctx.get('agents').resume({ resumeSessionId: session, ...options })
       : await ctx.get('agents').create({ sessionId: session, meta: { cwd: process.cwd() }, ...options })
     await agent.whenIdle()
@@ -27,6 +27,13 @@ export function apply(ctx, { prompts, session, resume, anchor }) {
     for (const text of prompts) {
       if (text === '/compact') {
         await ctx.get('compaction').compactNow(agent, new AbortController().signal)
+        continue
+      }
+      if (text === '/fork') {
+        const seed = [...agent.session.events]
+        const meta = { cwd: process.cwd(), parentSession: session, seedLength: seed.length }
+        agent = (await ctx.get('agents').create({ sessionId: `session-${randomUUID()}`, seed, meta, ...options })).agent
+        await agent.whenIdle()
         continue
       }
       const begin = agent.session.seq

@@ -108,6 +108,7 @@ func TestOpenClawGateway(t *testing.T) {
 	if r := w.hook("doctor", "openclaw"); r.Code != 0 {
 		w.Errorf("doctor: exit status %d\n%s%s", r.Code, r.Stdout, r.Stderr)
 	}
+	w.ingested(o, 8, named)
 
 	rows := len(w.rows(o))
 	const program = ".reme/integrations/bin/reme-hook"
@@ -134,6 +135,10 @@ func TestOpenClawGateway(t *testing.T) {
 		w.Errorf("%d rows, were %d", got, rows)
 	}
 	o.Stop()
+	w.backfill(o, w.workspace, 5, 5) // the turns of the broken programs; the other sessions are as they were
+	if got := len(w.rows(o)); got != rows+10 {
+		w.Errorf("%d rows after the backfill, were %d", got, rows)
+	}
 
 	w.must("uninstall", "--all")
 	after, err := os.ReadFile(filepath.Join(w.home, openclawConfig))
@@ -200,6 +205,7 @@ func TestOpenClawEmbedded(t *testing.T) {
 	for _, row := range w.rows(o) {
 		ids = append(ids, row.ID)
 	}
+	w.backfill(o, w.workspace, 4, 0) // OpenClaw keeps nothing of a turn for which it asked no model
 	slices.Sort(ids)
 	if len(slices.Compact(ids)) != 8 {
 		w.Errorf("captured %q, want 8 messages", ids)

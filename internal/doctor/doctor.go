@@ -211,6 +211,9 @@ func (d Doctor) backlog() []Finding {
 	if b.Failures > 0 {
 		out = append(out, problem("delivery", fmt.Sprintf("delivery failed, %s in a row (%s): %s", count(b.Failures, "time"), b.Class, b.Reason), "mend the cause, then `reme-hook spool replay`"))
 	}
+	if d.Spool.Full() {
+		out = append(out, problem("spool-full", "the spool is full: what is there stays, what is said now is lost unless the memory takes it at once", "mend the cause, then `reme-hook spool replay`; `reme-hook spool export` saves what waits, `reme-hook spool drop` makes room"))
+	}
 	switch {
 	case oldest > waitsLong:
 		out = append(out, problem("backlog", fmt.Sprintf("%s waiting for delivery, for up to %s", count(due, "record"), oldest), now))

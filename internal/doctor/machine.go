@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,7 +12,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -34,7 +35,7 @@ const (
 // machine looks at what the memory stands on: files, space, the clock.
 func (d Doctor) machine(hosts []Host) []Finding {
 	out := d.folder()
-	for _, f := range []func() (Finding, bool){d.modes, d.leftovers, d.space, func() (Finding, bool) { return d.clock(hosts) }} {
+	for _, f := range []func() (Finding, bool){d.modes, d.space, func() (Finding, bool) { return d.leftovers(hosts) }, func() (Finding, bool) { return d.clock(hosts) }} {
 		if f, ok := f(); ok {
 			out = append(out, f)
 		}
@@ -53,7 +54,7 @@ func (d Doctor) folder() []Finding {
 		if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
 			continue // the first hook makes it
 		}
-		f, err := os.CreateTemp(dir, ".doctor-")
+		f, err := os.CreateTemp(dir, ".reme-hook-*.tmp") // as [durable.Temporary] has it
 		if err != nil {
 			out = append(out, problem("unwritable", fmt.Sprintf("nothing can be written to %s: %v", dir, err), "make it a folder that you can write to"))
 			continue
@@ -120,31 +121,56 @@ func (d Doctor) modes() (Finding, bool) {
 	}), true
 }
 
-// temporary is how files are named that a crash has left beside ours.
-var temporary = regexp.MustCompile(`^(?:.*\.(?:json|toml|mjs)|reme-hook(?:\.exe)?)\d+$|^reme-hook\.exe\.old$|^\.doctor-\d+$`)
-
-// leftovers looks for files that processes left when they were killed.
-func (d Doctor) leftovers() (Finding, bool) {
-	var left []string
+// leftovers looks for files that processes left when they were killed. Of ours,
+// the deliverer takes them away once a day.
+func (d Doctor) leftovers(hosts []Host) (Finding, bool) {
 	old := func(st fs.FileInfo) bool { return d.Now().Sub(st.ModTime()) > leftFor }
+	var left, folders []string // whole folders to remove, and folders to sweep
+	n := 0
+	found := ""
+	see := func(path string) { n, found = n+1, cmp.Or(found, path) }
 	d.own(func(path string, st fs.FileInfo) {
-		if st.Mode().IsRegular() && temporary.MatchString(filepath.Base(path)) && old(st) {
-			left = append(left, path)
+		if name := filepath.Base(path); st.Mode().IsRegular() && (durable.Temporary(name) || name == "reme-hook.exe.old") && old(st) {
+			see(path)
+			if folders = append(folders, filepath.Dir(path)); !durable.Temporary(name) {
+				left = append(left, path)
+			}
 		}
 	})
+	for _, h := range hosts {
+		files, _ := h.Target.Files(d.Env, d.Options)
+		for _, f := range files {
+			dir := filepath.Dir(f.Path)
+			if slices.Contains(folders, dir) {
+				continue
+			}
+			entries, _ := os.ReadDir(dir)
+			for _, e := range entries {
+				if st, err := e.Info(); err == nil && st.Mode().IsRegular() && durable.Temporary(e.Name()) && old(st) {
+					see(filepath.Join(dir, e.Name()))
+					folders = append(folders, dir)
+				}
+			}
+		}
+	}
 	probes, _ := os.ReadDir(d.Temp)
 	for _, e := range probes {
 		if st, err := e.Info(); err == nil && st.IsDir() && strings.HasPrefix(e.Name(), probePattern) && old(st) {
-			left = append(left, filepath.Join(d.Temp, e.Name()))
+			path := filepath.Join(d.Temp, e.Name())
+			see(path)
+			left = append(left, path)
 		}
 	}
-	if len(left) == 0 {
+	if n == 0 {
 		return Finding{}, false
 	}
-	return note("leftovers", count(len(left), "temporary file")+" that nobody uses any more, such as "+left[0], "reme-hook doctor --fix").with(&mend{
-		"removed " + count(len(left), "temporary file"),
+	return note("leftovers", count(n, "temporary file")+" that nobody uses any more, such as "+found, "reme-hook doctor --fix").with(&mend{
+		"removed " + count(n, "temporary file"),
 		func(context.Context) error {
 			var failed error
+			for _, dir := range folders {
+				failed = errors.Join(failed, durable.Sweep(dir))
+			}
 			for _, path := range left {
 				failed = errors.Join(failed, os.RemoveAll(path))
 			}

@@ -17,6 +17,7 @@ import (
 	"github.com/agentscope-ai/reme-hook/client"
 	"github.com/agentscope-ai/reme-hook/hooks"
 	"github.com/agentscope-ai/reme-hook/internal/config"
+	"github.com/agentscope-ai/reme-hook/internal/durable"
 	"github.com/agentscope-ai/reme-hook/workspace"
 )
 
@@ -101,11 +102,8 @@ func probe(ctx context.Context, environ []string, teach, ask Side) Loop {
 
 // captured tells whether a workspace has a session.
 func captured(folder string) bool {
-	hosts, _ := os.ReadDir(filepath.Join(folder, "session", "dialog"))
-	return slices.ContainsFunc(hosts, func(h os.DirEntry) bool {
-		sessions, _ := os.ReadDir(filepath.Join(folder, "session", "dialog", h.Name()))
-		return len(sessions) > 0
-	})
+	rows, err := durable.Glob(folder, "session/dialog/*/*.jsonl")
+	return err == nil && len(rows) > 0
 }
 
 // tell puts something into a workspace without a hook.

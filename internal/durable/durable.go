@@ -1,13 +1,12 @@
 // Package durable keeps private files that survive a crash.
 //
 // A file written with [WriteFile] is there whole or not at all, also after a
-// power cut. A [Stripes] lock is an OS lock: the kernel frees it when its
+// power cut. What a killed writer leaves beside it, [Sweep] takes away. A [Stripes] lock is an OS lock: the kernel frees it when its
 // holder dies, so no lock is ever judged by age. Folders are 0700 and files
 // 0600 whatever the umask.
 package durable
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -19,7 +18,6 @@ import (
 	"syscall"
 
 	"github.com/gofrs/flock"
-	"github.com/natefinch/atomic"
 )
 
 // MkdirAll makes dir and its missing parents with mode 0700.
@@ -36,37 +34,6 @@ func MkdirAll(dir string) error {
 		return err
 	}
 	return os.Chmod(dir, 0o700)
-}
-
-// WriteFile replaces path by data: temporary file beside it, sync, rename, sync
-// of the folder. An existing file keeps its mode; a new one gets 0600.
-func WriteFile(path string, data []byte) error {
-	if err := atomic.WriteFile(path, bytes.NewReader(data)); err != nil {
-		return fmt.Errorf("write %s: %w", filepath.Base(path), err)
-	}
-	return SyncDir(filepath.Dir(path))
-}
-
-// ReplaceFile replaces path by data, whole or not at all for all who read it,
-// but without waiting for the disk: after a power cut the file may be empty. It
-// is for what can be done without, at a tenth of the time of [WriteFile].
-func ReplaceFile(path string, data []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path))
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	if err == nil {
-		err = atomic.ReplaceFile(f.Name(), path)
-	}
-	if err != nil {
-		os.Remove(f.Name())
-		return fmt.Errorf("write %s: %w", filepath.Base(path), err)
-	}
-	return nil
 }
 
 // SyncDir makes renames and new names in dir durable. File systems that cannot
@@ -96,9 +63,18 @@ type Stripes string
 
 // Lock takes the lock for a name, waiting for it until ctx ends.
 func (s Stripes) Lock(ctx context.Context, name string) (unlock func(), err error) {
+	return Lock(ctx, s.path(name))
+}
+
+// TryLock takes the lock for a name if nobody holds it.
+func (s Stripes) TryLock(name string) (unlock func(), ok bool, err error) {
+	return TryLock(s.path(name))
+}
+
+func (s Stripes) path(name string) string {
 	h := fnv.New32a()
 	h.Write([]byte(name))
-	return Lock(ctx, filepath.Join(string(s), fmt.Sprintf("%02x.lock", h.Sum32()%stripes)))
+	return filepath.Join(string(s), fmt.Sprintf("%02x.lock", h.Sum32()%stripes))
 }
 
 // Lock takes the OS lock on a file, which it makes if needed, waiting until ctx
@@ -142,4 +118,17 @@ func lockFile(path string) (*flock.Flock, error) {
 		return nil, err
 	}
 	return flock.New(path, flock.SetPermissions(0o600)), nil
+}
+
+// Glob finds the files below dir that match a pattern with slashes. Other than with
+// [filepath.Glob], dir is a name, whatever signs are in it.
+func Glob(dir, pattern string) ([]string, error) {
+	names, err := fs.Glob(os.DirFS(dir), pattern)
+	if err != nil {
+		return nil, err
+	}
+	for i, name := range names {
+		names[i] = filepath.Join(dir, filepath.FromSlash(name))
+	}
+	return names, nil
 }

@@ -105,3 +105,74 @@ func TestLocks(t *testing.T) {
 	}
 	unlock()
 }
+
+// What killed writers left goes; what live ones write stays, and so do the files of
+// others.
+func TestSweep(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	dir := filepath.Join(root, "a", "b")
+	if err := MkdirAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	dead := filepath.Join(dir, tempPrefix+"0123456789abcdef"+tempSuffix)
+	theirs := filepath.Join(dir, "settings.json.tmp")
+	for _, path := range []string{dead, theirs} {
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	live := filepath.Join(dir, tempPrefix+"fedcba9876543210"+tempSuffix)
+	f, held, err := makeHeld(live)
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := func() (names []string) {
+		t.Helper()
+		if err := SweepAll(root); err != nil {
+			t.Fatal(err)
+		}
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			names = append(names, e.Name())
+		}
+		return names
+	}
+	if got := there(); len(got) != 2 {
+		t.Errorf("beside a live writer there are %v", got)
+	}
+	f.Close()
+	held.Close()
+	if got := there(); len(got) != 1 || got[0] != "settings.json.tmp" {
+		t.Errorf("left are %v", got)
+	}
+	if err := SweepAll(filepath.Join(root, "none")); err != nil {
+		t.Error(err)
+	}
+}
+
+// Sweepers do not come in the way of writers.
+func TestSweepBesideWriters(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			for range 50 {
+				if err := ReplaceFile(filepath.Join(dir, string(rune('a'+i))), []byte("x")); err != nil {
+					t.Error(err)
+				}
+				if err := Sweep(dir); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 8 {
+		t.Errorf("%d files, %v", len(entries), err)
+	}
+}

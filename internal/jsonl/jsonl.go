@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"math"
 	"strconv"
 	"strings"
 )
@@ -48,15 +49,19 @@ func guard(f io.ReaderAt, at int64) string {
 	return strconv.FormatUint(uint64(crc32.ChecksumIEEE(b)), 16)
 }
 
-// Each calls take with every whole line from an offset on, without its line end,
-// and with the offset at which the line begins, until take returns false. A line
-// longer than [MaxLine] comes as nil. The line is valid until take returns. Each
-// returns the offset of the first line that was not taken.
+// Each calls take with every whole line of a file from an offset on; see [Lines].
 func Each(f io.ReaderAt, from int64, take func(line []byte, at int64) bool) (int64, error) {
+	return Lines(io.NewSectionReader(f, from, math.MaxInt64-from), from, take)
+}
+
+// Lines calls take with every whole line of a text, without its line end, and with
+// the offset at which the line begins, until take returns false; at is the offset
+// of the text. A line longer than [MaxLine] comes as nil. The line is valid until
+// take returns. Lines returns the offset of the first line that was not taken.
+func Lines(r io.Reader, at int64, take func(line []byte, at int64) bool) (int64, error) {
 	buf := make([]byte, chunk)
 	have := 0     // bytes in buf
-	at := from    // offset of buf
-	begin := from // of the line that is looked at
+	begin := at   // of the line that is looked at
 	long := false // that line is passed over
 	for {
 		if have == len(buf) {
@@ -66,7 +71,7 @@ func Each(f io.ReaderAt, from int64, take func(line []byte, at int64) bool) (int
 				buf = append(buf, make([]byte, len(buf))...)
 			}
 		}
-		n, err := f.ReadAt(buf[have:], at+int64(have))
+		n, err := r.Read(buf[have:])
 		data, start, searched := buf[:have+n], 0, have
 		for {
 			i := bytes.IndexByte(data[searched:], '\n')

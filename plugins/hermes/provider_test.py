@@ -6,6 +6,7 @@ import io
 import json
 import os
 import pathlib
+import sqlite3
 import sys
 import tempfile
 import threading
@@ -140,6 +141,20 @@ class Provider(unittest.TestCase):
     def test_large(self):
         self.program("exec sleep 600")
         self.assertEqual(self.provider.prefetch("x" * 1_000_000), "")
+
+    def test_turn_ids(self):
+        self.program(RECORD + "echo '{}'")
+        self.provider.initialize("s1", hermes_home=str(self.dir))
+        with contextlib.closing(sqlite3.connect(self.dir / "state.db", isolation_level=None)) as db:
+            db.execute("CREATE TABLE messages (id INTEGER PRIMARY KEY AUTOINCREMENT, session_id TEXT)")
+            db.executemany("INSERT INTO messages (session_id) VALUES (?)", [["s0"], ["s0"]])
+            self.turn("one", "1")
+            db.executemany("INSERT INTO messages (session_id) VALUES (?)", [["s1"], ["s1"], ["s0"]])
+            self.turn("two", "2")
+            self.turn("lost", "3")  # Hermes keeps nothing of the turn before
+        ids = [t["turn"] for t in self.told()[::2]]
+        self.assertEqual(ids[:2], ["after-0", "after-4"])
+        self.assertRegex(ids[2], "^[0-9a-f]{32}$")
 
     def test_turns(self):
         self.program(RECORD + 'echo \'{"context": "frame \\u00fc"}\'')

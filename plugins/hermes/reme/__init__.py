@@ -8,6 +8,7 @@ import json
 import logging
 import os
 import pathlib
+import sqlite3
 import subprocess
 import threading
 import uuid
@@ -41,6 +42,7 @@ class ReMe(MemoryProvider):
         self._about = {}  # what every child is told
         self._session = ""
         self._turn = ""  # the id of the turn that has begun, until its prompt is known
+        self._row = None  # session and last row when it began
         self._turns = {}  # prompt -> session and turn; a turn may be synced after the next one has begun
         self._lock = threading.Lock()  # children of one session run one after the other
         self._late = []  # children that were not ready in time
@@ -74,7 +76,21 @@ class ReMe(MemoryProvider):
         return "Addresses that begin with reme:// are memories, not files: the tool reme_read opens them."
 
     def on_turn_start(self, turn_number, message, **kwargs):
-        self._turn = uuid.uuid4().hex
+        self._turn = self._new_turn()
+
+    def _new_turn(self):
+        """An id that Hermes' database tells later, too: the last row that the session had when the turn began."""
+        before = self._row
+        try:
+            place = pathlib.Path(self._about["hermes_home"], "state.db").resolve().as_uri() + "?mode=ro"
+            with contextlib.closing(sqlite3.connect(place, uri=True, timeout=0.2)) as db:
+                (row,) = db.execute("SELECT max(id) FROM messages WHERE session_id = ?", (self._session,)).fetchone()
+            self._row = self._session, row or 0
+        except Exception as e:
+            log.debug("state.db: %s", type(e).__name__)
+        if self._row == before:  # it tells nothing of the last turn
+            return uuid.uuid4().hex
+        return f"after-{self._row[1]}"
 
     def _begun(self, session_id):
         turn, self._turn = self._turn or uuid.uuid4().hex, ""

@@ -1,0 +1,132 @@
+package openclaw
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/agentscope-ai/reme-hook/client"
+	"github.com/agentscope-ai/reme-hook/hooks"
+)
+
+// fold makes turns of the events of a session. A turn has the id of its run, which
+// the agent's messages tell. Before the first of them there is only the key of the
+// user's message, which has that id if it came through a gateway.
+type fold struct {
+	begun time.Time // what is older came from another session
+	turns []*turn
+	open  *turn // the last of turns, while it goes on
+}
+
+type turn struct {
+	hooks.LogTurn
+	from   int64
+	run    string
+	answer hooks.LogMessage // the agent's last words
+	going  bool             // the agent has not stopped
+}
+
+// position is where to go on from when all before an event was taken.
+func (f *fold) position(seq int64) int64 {
+	if f.open != nil {
+		return f.open.from
+	}
+	return seq
+}
+
+// list are the turns of what was taken, in order.
+func (f *fold) list() (out []hooks.LogTurn) {
+	for _, t := range f.turns {
+		l := t.LogTurn
+		if l.Unnamed = t.run != string(t.ID); t.run != "" {
+			l.ID = client.TurnID(t.run)
+		}
+		l.Ended = t != f.open
+		if !t.going && t.answer.Text != "" {
+			l.Messages = append(l.Messages[:len(l.Messages):len(l.Messages)], t.answer)
+		}
+		if len(l.Messages) > 0 {
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+// take reads the next event. It tells whether it could be read.
+func (f *fold) take(text []byte, seq int64) bool {
+	if bytes.Contains(text[:min(len(text), 512)], []byte(`"message":{"role":"toolResult"`)) {
+		return true // it can be long
+	}
+	var e hooks.Payload
+	if json.Unmarshal(text, &e) != nil {
+		return false
+	}
+	at, err := time.Parse(time.RFC3339Nano, e.String("timestamp"))
+	if e.String("type") != "message" || err == nil && at.Before(f.begun) {
+		return true
+	}
+	m := e.Object("message")
+	switch m.String("role") {
+	case "user":
+		f.open = nil
+		if isUsers(hooks.Payload{"inputProvenance": m["provenance"]}) {
+			f.user(m, at, seq, e.String("id"))
+		}
+	case "assistant":
+		f.assistant(m, at)
+	}
+	return true
+}
+
+func (f *fold) user(m hooks.Payload, at time.Time, seq int64, id string) {
+	if key, ok := strings.CutSuffix(m.String("idempotencyKey"), ":user"); ok {
+		id = key
+	}
+	f.open = &turn{LogTurn: hooks.LogTurn{ID: client.TurnID(id)}, from: seq, going: true}
+	if text := said(m.Text("content")); text != "" {
+		f.open.Messages = []hooks.LogMessage{{Role: client.User, Text: text, At: at}}
+	}
+	f.turns = append(f.turns, f.open)
+}
+
+func (f *fold) assistant(m hooks.Payload, at time.Time) {
+	run := m.Object("__openclaw").String("runId")
+	if f.open != nil && f.open.run == "" {
+		f.name(run)
+	}
+	n := len(f.turns)
+	if run == "" || n == 0 || f.turns[n-1].run != run {
+		return // nobody asked for it, or OpenClaw wrote it itself
+	}
+	t := f.turns[n-1]
+	if text := m.Text("content"); text != "" {
+		t.answer = hooks.LogMessage{Role: client.Assistant, Text: text, At: at}
+	}
+	why := m.String("stopReason")
+	if why == "error" || why == "aborted" {
+		t.answer = hooks.LogMessage{}
+	}
+	if f.open = nil; why == "toolUse" {
+		f.open = t
+	}
+	t.going = f.open != nil
+}
+
+// name gives the turn that has begun to the run that goes on. What the user says
+// in the middle of a run belongs to the turn that it began with; what is said once
+// more for another attempt is nothing new.
+func (f *fold) name(run string) {
+	n := len(f.turns)
+	if n < 2 || run == "" || f.turns[n-2].run != run {
+		f.open.run = run
+		return
+	}
+	t := f.turns[n-2]
+	for _, m := range f.open.Messages {
+		if k := len(t.Messages); k == 0 || t.Messages[k-1].Text != m.Text {
+			t.Messages = append(t.Messages, m)
+		}
+	}
+	f.turns, f.open = f.turns[:n-1], t
+}
