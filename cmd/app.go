@@ -142,6 +142,13 @@ func (a *app) runner() *hooks.Runner {
 	return &hooks.Runner{
 		Now: a.now, Getenv: os.Getenv, Config: a.config, State: a.state(), Spool: a.spool(), Link: a.link(),
 		Service: a.service, Log: log, Due: a.due,
+		Behind: func() bool {
+			if a.config.URL() != "" {
+				return false
+			}
+			ws, err := a.workspace()
+			return err == nil && ws.Behind()
+		},
 		Poke: func() {
 			if err := a.poke(); err != nil {
 				log.Error("start deliverer", "err", err)

@@ -193,12 +193,13 @@ func (c *call) prompt() Outcome {
 	if errors.Is(err, errRepeated) {
 		return Outcome{}
 	}
+	out := c.show(recalled)
 	// The end of the turn looks for what other sessions left; a prompt does not wait
 	// for that, unless there was trouble.
-	if known := c.Link.Load(); known.Delivery.Failures > 0 || known.Due(c.Now()) {
-		defer c.pokeIfPending()
+	if known := c.Link.Load(); known.Delivery.Failures > 0 || known.Due(c.Now()) || c.Behind() {
+		c.pokeIfPending()
 	}
-	return c.show(recalled)
+	return out
 }
 
 // recall asks the service in the background: for what is relevant to a query, if
@@ -545,7 +546,7 @@ func (c *call) pokeIfPending() {
 	if err != nil {
 		c.log.Error("spool", "err", err)
 	}
-	if neglected || known.Due(c.Now()) || c.Due() {
+	if neglected || known.Due(c.Now()) || c.Due() || c.Behind() {
 		c.Poke()
 	}
 }

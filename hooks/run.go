@@ -39,7 +39,9 @@ type Runner struct {
 	Poke func()
 	// Due tells whether the deliverer has anything to do beside delivering.
 	Due func() bool
-	Log *slog.Logger
+	// Behind tells whether a recall came across something that is for the deliverer.
+	Behind func() bool
+	Log    *slog.Logger
 }
 
 // Run handles one hook call and returns the bytes for stdout. It never fails:

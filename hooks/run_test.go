@@ -88,14 +88,14 @@ func (s *service) Info(context.Context) (client.Info, error) { return client.Inf
 // world is a runner on a scratch folder, with a plain host.
 type world struct {
 	*Runner
-	t     *testing.T
-	svc   *service
-	host  *Adapter
-	clock time.Time
-	log   bytes.Buffer
-	poked atomic.Int32
-	due   bool
-	env   map[string]string
+	t           *testing.T
+	svc         *service
+	host        *Adapter
+	clock       time.Time
+	log         bytes.Buffer
+	poked       atomic.Int32
+	due, behind bool
+	env         map[string]string
 }
 
 func newWorld(t *testing.T) *world {
@@ -111,6 +111,7 @@ func newWorld(t *testing.T) *world {
 		Service: func() (client.Service, error) { return w.svc, nil },
 		Poke:    func() { w.poked.Add(1) },
 		Due:     func() bool { return w.due },
+		Behind:  func() bool { return w.behind },
 		Log:     slog.New(slog.NewTextHandler(&w.log, nil)),
 	}
 	w.host = &Adapter{
@@ -588,6 +589,20 @@ func TestDue(t *testing.T) {
 	w.clock = w.clock.Add(time.Hour)
 	w.hook("prompt", "text", "question", "turn", "t4")
 	expect("a prompt after trouble", 1)
+}
+
+func TestWhatARecallCannotWaitForIsTheDeliverers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.hook("prompt", "text", "first")
+	if w.poked.Load() != 0 {
+		t.Error("poked for nothing")
+	}
+	w.behind = true
+	w.hook("prompt", "text", "second")
+	if w.poked.Load() != 1 {
+		t.Errorf("poked %d times", w.poked.Load())
+	}
 }
 
 func TestPermanentErrorGoesToQuarantine(t *testing.T) {

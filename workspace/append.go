@@ -144,9 +144,8 @@ func (w *Workspace) appendLocked(ctx context.Context, together []*pending) error
 	if err := d.write(rows); err != nil {
 		return storeError("write dialog", err)
 	}
-	// The events are safe now. An index that cannot be written catches up later.
 	if indexed {
-		_ = w.use(ctx, func(x *index) error { return w.indexFiles(ctx, x, d.path) })
+		w.changed(ctx, d.path, d.made)
 	}
 	crash.Point("append.indexed")
 	return nil
@@ -207,6 +206,7 @@ type dialogFile struct {
 	path  string
 	size  int64
 	known string // the folder nearest to the file that was there before it
+	made  change // of the folders, if the file was not there
 }
 
 // openDialog opens the file at a relative path, if make is set also one that is
@@ -217,6 +217,7 @@ func (w *Workspace) openDialog(path string, make bool) (*dialogFile, error) {
 	var err error
 	d.File, err = os.OpenFile(abs, os.O_RDWR|os.O_APPEND, 0)
 	if errors.Is(err, fs.ErrNotExist) && make {
+		d.made = w.changing(path)
 		for d.known = filepath.Dir(abs); ; d.known = filepath.Dir(d.known) {
 			if _, err := os.Stat(d.known); err == nil || d.known == filepath.Dir(d.known) {
 				break

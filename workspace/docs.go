@@ -37,7 +37,9 @@ func idHash(id string) int64 {
 func (w *Workspace) indexFiles(ctx context.Context, x *index, names ...string) error {
 	for len(names) > 0 {
 		n := 0
+		var uncovered []string
 		err := x.write(ctx, func(t *tx) error {
+			defer func() { uncovered = t.uncovered }()
 			room := int64(indexBatch)
 			for n = 0; n < len(names) && room > 0; n++ {
 				done, err := w.indexFile(t, names[n], &room)
@@ -50,7 +52,7 @@ func (w *Workspace) indexFiles(ctx context.Context, x *index, names ...string) e
 		if err != nil {
 			return err
 		}
-		names = names[n:]
+		names = append(names[n:], uncovered...)
 	}
 	return nil
 }
@@ -354,8 +356,8 @@ func (t *tx) termList(text string) string {
 			}
 		},
 		spelled: func(w string) {
-			if mayBeMisspelt(w) {
-				t.words[w] = struct{}{}
+			if _, known := t.words[w]; !known {
+				t.words[w] = mayBeMisspelt(w)
 			}
 		},
 	}
@@ -390,6 +392,12 @@ func (w *Workspace) indexNote(t *tx, f *os.File, r *record, room *int64) error {
 		r.last = day.Add(12 * time.Hour).UnixMilli()
 	}
 	r.first = r.last
+	if r.kind == generated {
+		// What nobody can find need not be searched, nor come before what can be found.
+		if covered, err := t.covered(r.key); err != nil || covered {
+			return errors.Join(err, t.save(r))
+		}
+	}
 	head := fm["name"] + "\n" + fm["description"] + "\n"
 	for i, s := range noteChunks(string(text), len(text)-len(body)) {
 		d := &turnDoc{turn: strconv.Itoa(i), spans: []span{s}, at: r.last, cwd: r.cwd}

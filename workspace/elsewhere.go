@@ -68,7 +68,7 @@ type Queued struct {
 func (w *Workspace) Queued(ctx context.Context) ([]Queued, error) {
 	var queue []Queued
 	err := w.use(ctx, func(x *index) error {
-		if err := w.sync(ctx, x, w.walking(ctx)); err != nil {
+		if err := w.trySync(ctx, x); err != nil {
 			return err
 		}
 		queue = nil

@@ -138,7 +138,7 @@ func (w *Workspace) Drain(ctx context.Context, silent time.Duration) error {
 // due lists what Drain is to do.
 func (w *Workspace) due(ctx context.Context, silent time.Duration) (due []queued, err error) {
 	err = w.use(ctx, func(x *index) error {
-		if err := w.sync(ctx, x, w.walking(ctx)); err != nil {
+		if err := w.trySync(ctx, x); err != nil {
 			return err
 		}
 		due = nil

@@ -12,6 +12,7 @@ import (
 
 	"github.com/agentscope-ai/reme-hook/client"
 	"github.com/agentscope-ai/reme-hook/internal/crash"
+	"github.com/agentscope-ai/reme-hook/internal/durable"
 	"github.com/agentscope-ai/reme-hook/internal/harmless"
 )
 
@@ -58,7 +59,7 @@ func (w *Workspace) Import(ctx context.Context, in Imported, write bool) (client
 	hash := shortHash(in.Source)
 	n.Name = slug(title) + "-" + hash
 	state := ImportNew
-	found, err := filepath.Glob(escapeGlob(w.abs(dailyDir)) + "/*/*-" + hash + ".md")
+	found, err := durable.Glob(w.abs(dailyDir), "*/*-"+hash+".md")
 	if err != nil {
 		return n, "", storeError("look for note", err)
 	}
@@ -93,19 +94,11 @@ func (w *Workspace) Import(ctx context.Context, in Imported, write bool) (client
 			}
 		}
 		b.WriteString("---\n\n" + body)
-		if err := w.putNote(n.Path, b.String()+"\n"+noteMark(body, b.String())); err != nil {
+		if err := w.putNote(ctx, n.Path, b.String()+"\n"+noteMark(body, b.String())); err != nil {
 			return n, state, storeError("write note", err)
 		}
 		crash.Point("import.written")
 		n.Created = state == ImportNew
 	}
-	return n, state, w.listed(n) // a crash may have come before it was
-}
-
-// escapeGlob makes a path stand for itself in a pattern.
-func escapeGlob(path string) string {
-	if filepath.Separator == '\\' {
-		return path // nothing can be escaped there
-	}
-	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(path)
+	return n, state, w.listed(ctx, n) // a crash may have come before it was
 }

@@ -19,7 +19,7 @@ import (
 
 // schemaVersion is raised when the schema or the segmentation changes; an index
 // of another version is built again.
-const schemaVersion = 3
+const schemaVersion = 4
 
 // The index. A doc is what recall can return: a turn, or a stretch of a note.
 // Its terms are a set without positions (detail=none) and its text is not kept
@@ -38,6 +38,7 @@ CREATE TABLE files(
 	events INTEGER NOT NULL, turns INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL);
 CREATE INDEX files_mtime ON files(mtime);
 CREATE INDEX files_key ON files(key);
+CREATE INDEX files_folder ON files(` + folderOf + `);
 CREATE TABLE folders(path TEXT PRIMARY KEY, mtime INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE events(file INTEGER NOT NULL, id INTEGER NOT NULL, PRIMARY KEY(file, id)) WITHOUT ROWID;
 CREATE TABLE docs(
@@ -48,6 +49,10 @@ CREATE TABLE queue(key TEXT PRIMARY KEY, path TEXT NOT NULL, ended INTEGER NOT N
 CREATE VIRTUAL TABLE terms USING fts5(text, content='', contentless_delete=1, detail=none,
 	tokenize="ascii tokenchars '_-./\:@'''");
 `
+
+// folderOf is the folder of a path with the slash after it: what is left when all
+// other characters are taken off its end.
+const folderOf = "rtrim(path, replace(path, '/', ''))"
 
 // IndexState says how the derived index is.
 type IndexState string
@@ -320,18 +325,15 @@ func (w *Workspace) inMemory(ctx context.Context) (*index, error) {
 }
 
 // read runs fn with the index brought up to date, on disk if that is possible.
-// With glance it trusts the index more: see [Workspace.glance]. If ctx has a
-// deadline, half of the time is left for fn, and the index may be behind.
-func (w *Workspace) read(ctx context.Context, glance bool, fn func(*index) error) error {
+// On an agent's time that is not done at any price: see [Workspace.catchUp]. If ctx
+// has a deadline, half of the time is left for fn, and the index may be behind.
+func (w *Workspace) read(ctx context.Context, agent bool, fn func(*index) error) error {
 	syncCtx := ctx
 	if deadline, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc
 		syncCtx, cancel = context.WithTimeout(ctx, time.Until(deadline)/2)
 		defer cancel()
 	}
-	walkCtx, stop := context.WithCancel(syncCtx)
-	defer stop() // a glance may have been enough
-	walk := w.walking(walkCtx)
 	openCtx := ctx
 	if deadline, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc
@@ -341,30 +343,32 @@ func (w *Workspace) read(ctx context.Context, glance bool, fn func(*index) error
 	// While others have the index to themselves, there is time left for the one in memory.
 	if _, err := w.open(openCtx); err != nil && openCtx.Err() != nil {
 		w.setState(IndexUnavailable, "others have it to themselves")
-		return w.readMemory(ctx, syncCtx, walk, fn)
+		return w.readMemory(ctx, syncCtx, fn)
+	}
+	sync := w.sync
+	if agent {
+		sync = w.catchUp
 	}
 	err := w.use(ctx, func(x *index) error {
-		if !glance || !w.glance(syncCtx, x) {
-			if err := w.sync(syncCtx, x, walk); isDamaged(err) {
-				return err
-			}
+		if err := sync(syncCtx, x); isDamaged(err) {
+			return err
 		}
 		return fn(x)
 	})
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
-	return w.readMemory(ctx, syncCtx, walk, fn)
+	return w.readMemory(ctx, syncCtx, fn)
 }
 
 // readMemory runs fn with the index in memory, brought up to date as far as syncCtx allows.
-func (w *Workspace) readMemory(ctx, syncCtx context.Context, walk func() walked, fn func(*index) error) error {
+func (w *Workspace) readMemory(ctx, syncCtx context.Context, fn func(*index) error) error {
 	x, err := w.inMemory(ctx)
 	if err != nil {
 		return err
 	}
 	// What could be indexed in time is better than nothing.
-	_ = w.sync(syncCtx, x, walk)
+	_ = w.sync(syncCtx, x)
 	if err = fn(x); err != nil {
 		w.mu.Lock()
 		defer w.mu.Unlock()

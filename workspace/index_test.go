@@ -411,12 +411,12 @@ this is no row
 // wantFingerprint checks that the index need not be compared with the files.
 func wantFingerprint(t *testing.T, w *Workspace) {
 	t.Helper()
-	files, _, err := w.walk(context.Background())
+	all, err := w.walk(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
 	var sum, known int64
-	for _, f := range files {
+	for _, f := range all.files {
 		sum ^= f.sum()
 	}
 	if err := w.use(context.Background(), func(x *index) error {
@@ -448,10 +448,11 @@ func TestGlance(t *testing.T) {
 	glance := func(want bool) {
 		t.Helper()
 		if err := w.use(ctx, func(x *index) error {
-			if got := w.glance(ctx, x); got != want {
-				t.Errorf("glance says %v, want %v", got, want)
+			changed, err := w.glance(ctx, x)
+			if got := len(changed.files)+len(changed.folders) == 0; got != want {
+				t.Errorf("glance says %v, want %v", changed, want)
 			}
-			return nil
+			return err
 		}); err != nil {
 			t.Fatal(err)
 		}
@@ -477,9 +478,61 @@ func TestGlance(t *testing.T) {
 		t.Errorf("items: %+v", items)
 	}
 	settle()
+	mustAppend(t, w, testSession("new"), testTurn(1, "our own sessions", "are known")...)
+	if _, err := w.Remember(ctx, client.RememberRequest{Content: "The dingo digs."}); err != nil {
+		t.Fatal(err)
+	}
+	glance(true)
+	if items := mustRecall(t, w, "dingo"); len(items) != 1 {
+		t.Errorf("items: %+v", items)
+	}
+	if err := os.Remove(w.abs("digest/b.md")); err != nil {
+		t.Fatal(err)
+	}
+	glance(false)
+	if items := mustRecall(t, w, "badger"); len(items) != 0 {
+		t.Errorf("items: %+v", items)
+	}
+	settle()
 	writeFile(t, w, "daily/2026-11-01/c.md", "The coati digs.\n")
 	glance(false)
 	if items := mustRecall(t, w, "coati"); len(items) != 1 {
+		t.Errorf("items: %+v", items)
+	}
+}
+
+// An agent does not wait until all is indexed that someone put there.
+func TestCatchUpIsBounded(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	w := openAt(t, t.TempDir(), noon)
+	const notes = 8
+	for n := range notes {
+		writeFile(t, w, fmt.Sprintf("digest/%d.md", n), fmt.Sprintf("Animal%d digs.\n", n)+strings.Repeat("It digs on and on.\n", maxCatchUp/2/19))
+	}
+	count := func() (n int) {
+		if err := w.use(ctx, func(x *index) error { return x.db.QueryRow("SELECT count(*) FROM files").Scan(&n) }); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	for range 2 { // the second one knows that there is no use in it
+		w.Recall(ctx, client.RecallRequest{Query: "animal0 digs", Purpose: client.ForPrompt})
+		if n := count(); n == 0 || n > notes/2 || !w.Behind() {
+			t.Errorf("%d of %d notes are indexed, behind: %v", n, notes, w.Behind())
+		}
+	}
+	mustAppend(t, w, testSession("s"), testTurn(1, "our own turns", "are not in the way")...)
+	if items := mustRecall(t, w, "not in the way"); len(items) != 1 {
+		t.Errorf("items: %+v", items)
+	}
+	if err := w.Drain(ctx, 0); err != nil {
+		t.Fatal(err)
+	}
+	if n := count(); n < notes || w.Behind() {
+		t.Errorf("%d of %d notes are indexed, behind: %v", n, notes, w.Behind())
+	}
+	if items := mustRecall(t, w, "animal7"); len(items) != 1 {
 		t.Errorf("items: %+v", items)
 	}
 }

@@ -120,7 +120,7 @@ func TestMirror(t *testing.T) {
 		mirrored:                        string(rows),
 		"daily/2026-11-30/extracted.md": "---\nname: extracted\nsession_id: " + s.RemoteID() + "\n---\n\nThe staging quokka has the port 6543.\n",
 	} {
-		if err := w.putNote(rel, text); err != nil {
+		if err := w.putNote(context.Background(), rel, text); err != nil {
 			t.Fatal(err)
 		}
 	}

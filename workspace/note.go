@@ -345,7 +345,7 @@ func (w *Workspace) writeDayNote(ctx context.Context, d *dayNote) error {
 		if through == shortHash(d.last) {
 			// A crash may have come before the note was listed.
 			keys, _ := parseFrontMatter(string(old))
-			return w.listNote(d.date, dir+"/"+name+".md", name, cmp.Or(keys["description"], d.description()))
+			return w.listNote(ctx, d.date, dir+"/"+name+".md", name, cmp.Or(keys["description"], d.description()))
 		}
 		if edited {
 			base := strings.TrimSuffix(name, "-"+strconv.Itoa(number))
@@ -355,11 +355,11 @@ func (w *Workspace) writeDayNote(ctx context.Context, d *dayNote) error {
 		name = slug(d.title()) + "-" + keyHash(d.session)
 	}
 	text := d.render(name)
-	if err := w.putNote(dir+"/"+name+".md", text+"\n"+noteMark(d.last, text)); err != nil {
+	if err := w.putNote(ctx, dir+"/"+name+".md", text+"\n"+noteMark(d.last, text)); err != nil {
 		return err
 	}
 	crash.Point("note.written")
-	return w.listNote(d.date, dir+"/"+name+".md", name, d.description())
+	return w.listNote(ctx, d.date, dir+"/"+name+".md", name, d.description())
 }
 
 // findDayNote returns the newest note of a session in a day's folder: its name
@@ -388,12 +388,17 @@ func (w *Workspace) lockDaily(ctx context.Context) (func(), error) {
 	return durable.Lock(ctx, w.abs(privateDir+"/locks/daily.lock"))
 }
 
-func (w *Workspace) putNote(rel, text string) error {
+func (w *Workspace) putNote(ctx context.Context, rel, text string) error {
+	change := w.changing(rel)
 	abs := w.abs(rel)
 	if err := errors.Join(durable.MkdirAll(filepath.Dir(abs)), durable.Sweep(filepath.Dir(abs))); err != nil {
 		return err
 	}
-	return durable.WriteFile(abs, []byte(text))
+	if err := durable.WriteFile(abs, []byte(text)); err != nil {
+		return err
+	}
+	w.changed(ctx, rel, change)
+	return nil
 }
 
 const (
@@ -403,7 +408,7 @@ const (
 
 // listNote puts a note into the list of its day, which is ReMe's file as much as
 // ours: only our line, and the count that ReMe writes, are touched.
-func (w *Workspace) listNote(date, notePath, name, description string) error {
+func (w *Workspace) listNote(ctx context.Context, date, notePath, name, description string) error {
 	rel := dailyDir + "/" + date + ".md"
 	old, err := os.ReadFile(w.abs(rel))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -413,7 +418,7 @@ func (w *Workspace) listNote(date, notePath, name, description string) error {
 	if text == string(old) {
 		return nil
 	}
-	return w.putNote(rel, text)
+	return w.putNote(ctx, rel, text)
 }
 
 func withListed(text, date, link, rest string) string {

@@ -376,3 +376,13 @@ func TestProjectRoot(t *testing.T) {
 		t.Error("inProject")
 	}
 }
+
+// wordOf makes a pronounceable word of a number.
+func wordOf(n uint64) string {
+	var b strings.Builder
+	for n += 30; n > 0; n /= 70 {
+		b.WriteByte("bdfgklmnprstvz"[n%14])
+		b.WriteByte("aeiou"[n/14%5])
+	}
+	return b.String()
+}

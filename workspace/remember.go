@@ -59,7 +59,7 @@ func (w *Workspace) Remember(ctx context.Context, req client.RememberRequest) (c
 		if keys, oldBody := parseFrontMatter(string(old)); strings.TrimSpace(stripMark(oldBody)) == strings.TrimSpace(body) {
 			// A crash may have come before the note was listed.
 			n.Description = cmp.Or(keys["description"], n.Description)
-			return n, w.listed(n)
+			return n, w.listed(ctx, n)
 		}
 	}
 	n.Created = true
@@ -79,15 +79,15 @@ func (w *Workspace) Remember(ctx context.Context, req client.RememberRequest) (c
 	if req.Session != nil {
 		b.WriteString("\n" + noteMark("", b.String()))
 	}
-	if err := w.putNote(n.Path, b.String()); err != nil {
+	if err := w.putNote(ctx, n.Path, b.String()); err != nil {
 		return client.Note{}, storeError("write note", err)
 	}
 	crash.Point("remember.written")
-	return n, w.listed(n)
+	return n, w.listed(ctx, n)
 }
 
-func (w *Workspace) listed(n client.Note) error {
-	if err := w.listNote(n.Date, n.Path, n.Name, n.Description); err != nil {
+func (w *Workspace) listed(ctx context.Context, n client.Note) error {
+	if err := w.listNote(ctx, n.Date, n.Path, n.Name, n.Description); err != nil {
 		return storeError("list note", err)
 	}
 	return nil

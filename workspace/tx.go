@@ -18,7 +18,9 @@ type tx struct {
 	conn  *sql.Conn
 	stmts map[string]*sql.Stmt
 	later []postponed
-	words map[string]struct{} // as they are spelt
+	words map[string]bool // as they are spelt, and whether a misspelt one may stand for it
+	// uncovered are notes that are to be indexed after it.
+	uncovered []string
 }
 
 // postponed is a change of the full-text index. They come last in a transaction:
@@ -38,7 +40,7 @@ func (x *index) write(ctx context.Context, fn func(*tx) error) error {
 		return err
 	}
 	defer c.Close()
-	t := &tx{ctx: ctx, conn: c, stmts: map[string]*sql.Stmt{}, words: map[string]struct{}{}}
+	t := &tx{ctx: ctx, conn: c, stmts: map[string]*sql.Stmt{}, words: map[string]bool{}}
 	if _, err := c.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
 		return err
 	}
@@ -94,6 +96,7 @@ func (t *tx) doLater() error {
 			return err
 		}
 	}
+	maps.DeleteFunc(t.words, func(_ string, kept bool) bool { return !kept })
 	if len(t.words) == 0 {
 		return nil
 	}
@@ -202,13 +205,40 @@ func (t *tx) forget(path string) error {
 	if err != nil || r.was.path == "" {
 		return err
 	}
+	kind, key := r.kind, r.key
 	if err := t.clear(r); err != nil {
 		return err
 	}
 	if err := t.addSum(r.was.sum()); err != nil {
 		return err
 	}
-	return t.exec("DELETE FROM files WHERE id=?", r.id)
+	if err := t.exec("DELETE FROM files WHERE id=?", r.id); err != nil || kind != dialog {
+		return err
+	}
+	return t.uncover(key)
+}
+
+// covered tells that the turns which a generated note was made of are searched.
+func (t *tx) covered(key string) (bool, error) {
+	var one int
+	return t.get("SELECT 1 FROM files WHERE key=? AND kind=?", []any{key, dialog}, &one)
+}
+
+// uncover has the generated notes of a dialog that is gone indexed again.
+func (t *tx) uncover(key string) error {
+	var last int64
+	for {
+		r := &record{}
+		ok, err := t.get("SELECT "+recordColumns+" FROM files WHERE key=? AND kind=? AND id>? ORDER BY id", []any{key, generated, last}, r.columns()...)
+		if err != nil || !ok {
+			return err
+		}
+		last, r.was, r.mtime = r.id, r.found, 0
+		t.uncovered = append(t.uncovered, r.path)
+		if err := t.save(r); err != nil {
+			return err
+		}
+	}
 }
 
 // clear takes all that was indexed of a file out of the index, and out of r.

@@ -31,6 +31,7 @@ import (
 	"context"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -76,6 +77,8 @@ type Workspace struct {
 	// extract makes of a session, which is locked, what is to last of it. It is done
 	// again after a crash, and with each turn that comes.
 	extract func(ctx context.Context, dialogPath string) error
+
+	behind atomic.Bool // see Behind
 
 	mu     sync.Mutex // guards what follows
 	disk   *index

@@ -118,3 +118,8 @@ func FuzzDecode(f *testing.F) {
 		}
 	})
 }
+
+// TestFlatSession is not parallel: see [hosttest.Flat].
+func TestFlatSession(t *testing.T) {
+	hosttest.Flat(t, "0f8fad5b-d9cb-469f-a165-70867728950e", Adapter, nil)
+}

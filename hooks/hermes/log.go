@@ -17,6 +17,7 @@ import (
 	"github.com/agentscope-ai/reme-hook/client"
 	"github.com/agentscope-ai/reme-hook/hooks"
 	"github.com/agentscope-ai/reme-hook/install"
+	"github.com/agentscope-ai/reme-hook/internal/durable"
 	"github.com/agentscope-ai/reme-hook/internal/rows"
 )
 
@@ -40,7 +41,7 @@ func (l logs) Places() []string {
 		root = filepath.Dir(profiles)
 	}
 	places := []string{filepath.Join(root, "state.db")}
-	more, _ := filepath.Glob(filepath.Join(root, "profiles", "*", "state.db"))
+	more, _ := durable.Glob(root, "profiles/*/state.db")
 	return append(places, more...)
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/agentscope-ai/reme-hook/client"
 	"github.com/agentscope-ai/reme-hook/hooks"
+	"github.com/agentscope-ai/reme-hook/hooks/hosttest"
 	"github.com/agentscope-ai/reme-hook/internal/config"
 	"github.com/agentscope-ai/reme-hook/internal/link"
 	"github.com/agentscope-ai/reme-hook/spool"
@@ -62,6 +63,7 @@ func TestFastStops(t *testing.T) {
 		Service: func() (client.Service, error) { return m, nil },
 		Poke:    func() {},
 		Due:     func() bool { return false },
+		Behind:  func() bool { return false },
 		Log:     slog.New(slog.NewTextHandler(&log, nil)),
 	}
 	s := newSession(t)
@@ -96,4 +98,22 @@ func TestFastStops(t *testing.T) {
 	if entries, err := run.Spool.List(); err != nil || len(entries) > 0 {
 		t.Errorf("left in the spool: %+v, %v", entries, err)
 	}
+}
+
+// TestFlatSession is not parallel: see [hosttest.Flat].
+func TestFlatSession(t *testing.T) {
+	s := newSession(t)
+	adapter := func() *hooks.Adapter {
+		a := Adapter()
+		a.ReadLog = newLogs(s.logs.Root).turns
+		return a
+	}
+	hosttest.Flat(t, session, adapter, func(kind hooks.Kind, turn int, text string) {
+		id := fmt.Sprintf("m%03d", turn)
+		if kind == hooks.TurnEnd {
+			s.write(append(step(turn, "u"+id, text, "end_turn"), ended(turn))...)
+			return
+		}
+		s.write(prompt(turn, id, text))
+	})
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/agentscope-ai/reme-hook/client"
 	"github.com/agentscope-ai/reme-hook/hooks"
 	"github.com/agentscope-ai/reme-hook/install"
+	"github.com/agentscope-ai/reme-hook/internal/durable"
 	"github.com/agentscope-ai/reme-hook/internal/rows"
 )
 
@@ -48,7 +49,7 @@ func (l logs) profiles() []profile {
 	used := profile{cmp.Or(env.Getenv("OPENCLAW_PROFILE"), env.Getenv("OPENCLAW_STATE_DIR")), stateDir(env)}
 	all := []profile{used}
 	root := filepath.Join(home(env), ".openclaw")
-	dirs, _ := filepath.Glob(root + "-*")
+	dirs, _ := durable.Glob(home(env), ".openclaw-*")
 	for _, dir := range append([]string{root}, dirs...) {
 		if dir != used.dir {
 			all = append(all, profile{strings.TrimPrefix(strings.TrimPrefix(dir, root), "-"), dir})
@@ -69,7 +70,7 @@ func (l logs) Places() (places []string) {
 func (l logs) List(ctx context.Context) iter.Seq2[hooks.Log, error] {
 	return func(yield func(hooks.Log, error) bool) {
 		for _, p := range l.profiles() {
-			paths, _ := filepath.Glob(filepath.Join(p.dir, "agents", "*", "agent", "openclaw-agent.sqlite"))
+			paths, _ := durable.Glob(p.dir, "agents/*/agent/openclaw-agent.sqlite")
 			for _, path := range paths {
 				found, err := p.list(ctx, path)
 				if err != nil && !errors.Is(err, fs.ErrNotExist) && !yield(hooks.Log{Path: path}, err) {

@@ -1,11 +1,14 @@
 // Command bench times hooks as whole processes, as a host pays for them, beside
 // a static Go program that prints {} (the floor), node and python.
 //
-//	go run ./internal/bench [-runs 50] [-turns 1000]
+//	go run ./internal/bench [-runs 50] [-turns 1000] [-memory DIR] [-peer 'NAME=COMMAND']
+//
+// The memory is filled with turns of spliced prose. One in DIR is kept and used
+// again. A peer is the hook of another program: it gets the prompt of Claude Code.
 //
 // All commands take turns, so that a noisy machine treats them alike. The table
-// has the minimum and the median in milliseconds, and the median over the
-// floor's.
+// has the minimum and the median in milliseconds, the median over the floor's, and
+// the median of the processor's time, which other programs hardly change.
 package main
 
 import (
@@ -23,7 +26,9 @@ import (
 
 	"github.com/agentscope-ai/reme-hook/client"
 	"github.com/agentscope-ai/reme-hook/hooks"
+	"github.com/agentscope-ai/reme-hook/hooks/claudecode"
 	"github.com/agentscope-ai/reme-hook/hooks/codex"
+	"github.com/agentscope-ai/reme-hook/internal/prose"
 	"github.com/agentscope-ai/reme-hook/workspace"
 )
 
@@ -35,7 +40,7 @@ func main() { os.Stdout.WriteString("{}\n") }
 `
 
 // answers are what has to be in the output of commands.
-var answers = map[string]string{"user-prompt-submit, recall": "E1037", "mcp, from start to the list of tools": "daily_list"}
+var answers = map[string]string{"user-prompt-submit, one fact": "E1037", "mcp, from start to the list of tools": "daily_list"}
 
 // listTools is what an agent asks an MCP server when it starts.
 const listTools = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}}
@@ -49,11 +54,24 @@ type contender struct {
 	argv  []string
 	stdin func(run int) []byte
 	took  []time.Duration
+	cpu   []time.Duration
 }
 
 func main() {
 	runs := flag.Int("runs", 50, "counted runs of each command")
 	turns := flag.Int("turns", 1000, "turns in the memory")
+	memory := flag.String("memory", "", "folder of a memory that is kept, filled if it is not there")
+	var peers []*contender
+	flag.Func("peer", "another program's hook, as NAME=COMMAND", func(arg string) error {
+		name, command, ok := strings.Cut(arg, "=")
+		if !ok {
+			return fmt.Errorf("want NAME=COMMAND")
+		}
+		peers = append(peers, &contender{name: name, argv: strings.Fields(command), stdin: func(run int) []byte {
+			return claudecode.Adapter().Sample(hooks.Event{Kind: hooks.Prompt, Session: client.Session{ID: fmt.Sprintf("peer-%d", run)}, Cwd: os.TempDir(), Prompt: fact})
+		}})
+		return nil
+	})
 	flag.Parse()
 	dir, err := os.MkdirTemp("", "reme-hook-bench-")
 	check(err)
@@ -63,8 +81,13 @@ func main() {
 	check(os.WriteFile(floor+".go", []byte(floorProgram), 0o600))
 	build(floor, floor+".go")
 	build(hook, "github.com/agentscope-ai/reme-hook")
-	home := filepath.Join(dir, "home")
-	fill(filepath.Join(home, ".reme", "workspace"), *turns)
+	if *memory == "" {
+		*memory = filepath.Join(dir, "memory")
+	}
+	source, err := prose.Load()
+	check(err)
+	fill(source, hook, *memory, *turns)
+	warm(source, *memory)
 
 	event := func(kind hooks.Kind, prompt, reply string) func(int) []byte {
 		return func(run int) []byte {
@@ -82,22 +105,27 @@ func main() {
 		}},
 		{name: "session-start", argv: []string{hook, "codex", "session-start"}, stdin: event(hooks.SessionStart, "", "")},
 		{name: "user-prompt-submit, nothing to recall", argv: []string{hook, "codex", "user-prompt-submit"}, stdin: event(hooks.Prompt, "go on", "")},
-		{name: "user-prompt-submit, recall", argv: []string{hook, "codex", "user-prompt-submit"}, stdin: event(hooks.Prompt, "why did the deploy of component37 fail with E1037 again?", "")},
+		{name: "user-prompt-submit, one fact", argv: []string{hook, "codex", "user-prompt-submit"}, stdin: event(hooks.Prompt, fact, "")},
+		{name: "user-prompt-submit, other prompts", argv: []string{hook, "codex", "user-prompt-submit"}, stdin: func(run int) []byte {
+			return event(hooks.Prompt, source.Prompt(run), "")(1e6 + run)
+		}},
 		{name: "stop, synced and delivered", argv: []string{hook, "codex", "stop"}, stdin: event(hooks.TurnEnd, "", strings.Repeat("The parser now skips blank lines and the test passes. ", 20))},
 		{name: "mcp, from start to the list of tools", argv: []string{hook, "mcp", "--host", "codex"}, stdin: func(int) []byte { return []byte(listTools) }},
 		{name: "node -e 0", argv: []string{"node", "-e", "0"}},
 		{name: "python3 -c 0", argv: []string{"python3", "-c", "0"}},
 	}
+	list = append(list, peers...)
 	list = slices.DeleteFunc(list, func(c *contender) bool {
 		_, err := exec.LookPath(c.argv[0])
 		return err != nil
 	})
-	env := append(os.Environ(), "HOME="+home, "USERPROFILE="+home)
+	home := filepath.Join(dir, "home")
+	env := append(os.Environ(), "HOME="+home, "USERPROFILE="+home, "REME_WORKSPACE="+*memory)
 	for run := -2; run < *runs; run++ { // the first two rounds warm up
 		for _, c := range list {
-			took, out := c.run(env, run)
+			took, cpu, out := c.run(env, run)
 			if run >= 0 {
-				c.took = append(c.took, took)
+				c.took, c.cpu = append(c.took, took), append(c.cpu, cpu)
 			}
 			if want, ok := answers[c.name]; ok && !bytes.Contains(out, []byte(want)) {
 				log.Fatalf("%s: no %s in %s", c.name, want, out)
@@ -105,15 +133,16 @@ func main() {
 		}
 	}
 	fmt.Printf("%d runs of each in turn, %d turns in the memory\n", *runs, *turns)
-	fmt.Printf("%-40s %9s %9s %9s %9s\n", "", "min ms", "median ms", "× floor", "+ floor")
-	base := median(list[0].took)
+	const row = "%-40s %9.2f %9.2f %9.2f %9.2f %9.2f\n"
+	fmt.Printf(strings.ReplaceAll(row, ".2f", "s"), "", "min ms", "median ms", "+ floor", "cpu ms", "+ floor")
+	base, baseCPU := median(list[0].took), median(list[0].cpu)
 	for _, c := range list {
-		m := median(c.took)
-		fmt.Printf("%-40s %9.2f %9.2f %9.2f %9.2f\n", c.name, ms(slices.Min(c.took)), ms(m), float64(m)/float64(base), ms(m-base))
+		m, cpu := median(c.took), median(c.cpu)
+		fmt.Printf(row, c.name, ms(slices.Min(c.took)), ms(m), ms(m-base), ms(cpu), ms(cpu-baseCPU))
 	}
 }
 
-func (c *contender) run(env []string, n int) (time.Duration, []byte) {
+func (c *contender) run(env []string, n int) (took, cpu time.Duration, out []byte) {
 	cmd := exec.Command(c.argv[0], c.argv[1:]...)
 	cmd.Env = env
 	if c.stdin != nil {
@@ -121,11 +150,11 @@ func (c *contender) run(env []string, n int) (time.Duration, []byte) {
 	}
 	start := time.Now()
 	out, err := cmd.Output()
-	took := time.Since(start)
+	took = time.Since(start)
 	if err != nil {
 		log.Fatalf("%s: %v", c.name, err)
 	}
-	return took, out
+	return took, cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), out
 }
 
 func median(d []time.Duration) time.Duration {
@@ -142,31 +171,69 @@ func build(out, source string) {
 	check(cmd.Run())
 }
 
-// fill makes a memory of so many turns in sessions of ten.
-func fill(dir string, turns int) {
-	ws, err := workspace.Open(dir, workspace.Options{})
-	check(err)
+// fact is asked for among all that the memory has.
+const fact = "why did the deploy of component37 fail with E1037 again?"
+
+// fill makes a memory of so many turns, one of which answers [fact], unless it is
+// there.
+func fill(source *prose.Source, hook, dir string, turns int) {
+	_, err := os.Stat(dir)
+	if err != nil {
+		check(source.Fill(dir, turns-1, time.Now()))
+	}
+	ws, openErr := workspace.Open(dir, workspace.Options{})
+	check(openErr)
 	defer ws.Close()
-	at := time.Now().Add(-30 * 24 * time.Hour)
-	for first := 0; first < turns; first += 10 {
-		req := client.AppendRequest{Session: client.Session{Host: "claude-code", Scope: "default", ID: fmt.Sprintf("filled-%d", first)}, Cwd: "/src/app"}
-		for i := first; i < min(first+10, turns); i++ {
-			id := client.TurnID(fmt.Sprintf("t%d", i))
-			at = at.Add(time.Minute)
-			req.Events = append(req.Events,
-				client.Event{ID: client.NewEventID(id, client.User, 1), Role: client.User, CreatedAt: at,
-					Content: fmt.Sprintf("The deploy of component%d fails with E%d in %s, why?", i, 1000+i, words(i))},
-				client.Event{ID: client.NewEventID(id, client.Assistant, 1), Role: client.Assistant, CreatedAt: at,
-					Content: fmt.Sprintf("The %s of component%d was missing; I added it to config/%d.yaml and the tests pass.", words(i*7+1), i, i)})
+	_, appendErr := ws.Append(context.Background(), client.AppendRequest{Session: client.Session{Host: "claude-code", Scope: "default", ID: "fact"}, Cwd: "/src/app", Events: []client.Event{
+		{ID: "1:user", Role: client.User, Content: "The deploy of component37 fails with E1037 in staging, why?", CreatedAt: time.Now().Add(-time.Hour)},
+		{ID: "1:assistant", Role: client.Assistant, Content: "Its migration was missing; I added it to config/37.yaml and the tests pass.", CreatedAt: time.Now().Add(-time.Hour)},
+	}})
+	check(appendErr)
+	index := contender{name: "index", argv: []string{hook, "status", "--json"}}
+	took, cpu, out := index.run(append(os.Environ(), "REME_WORKSPACE="+dir, "REME_INTEGRATIONS_DIR="+filepath.Join(filepath.Dir(hook), "status")), 0)
+	if err != nil {
+		fmt.Printf("%d turns indexed in %.1f s (%.0f a second; %.1f s of the processor, %.0f a second)\n", turns,
+			took.Seconds(), float64(turns)/took.Seconds(), cpu.Seconds(), float64(turns)/cpu.Seconds())
+	}
+	for line := range strings.Lines(string(out)) {
+		if strings.Contains(line, "_bytes") {
+			fmt.Println(strings.TrimSpace(line))
 		}
-		_, err := ws.Append(context.Background(), req)
-		check(err)
 	}
 }
 
-func words(n int) string {
-	list := []string{"staging", "parser", "database", "migration", "cache", "scheduler", "login", "billing", "search", "upload", "router", "token", "queue"}
-	return list[n%len(list)] + " " + list[(n/3)%len(list)]
+// warm times recalls and appends in a process that has the memory open.
+func warm(source *prose.Source, dir string) {
+	const runs = 100
+	ctx := context.Background()
+	ws, err := workspace.Open(dir, workspace.Options{})
+	check(err)
+	defer ws.Close()
+	for _, work := range []struct {
+		name string
+		do   func(i int)
+	}{
+		{"recall, memory open", func(i int) {
+			_, err := ws.Recall(ctx, client.RecallRequest{Query: source.Prompt(i), Purpose: client.ForPrompt, Cwd: "/src/project-1"})
+			check(err)
+		}},
+		{"append of a turn, memory open", func(i int) {
+			id := client.TurnID(fmt.Sprintf("%d-%d", time.Now().UnixNano(), i))
+			_, err := ws.Append(ctx, client.AppendRequest{Session: client.Session{Host: "codex", Scope: "default", ID: "warm"}, Cwd: "/src/app", Events: []client.Event{
+				{ID: client.NewEventID(id, client.User, 1), Role: client.User, Content: source.Prompt(i), CreatedAt: time.Now()},
+				{ID: client.NewEventID(id, client.Assistant, 1), Role: client.Assistant, Content: source.Prompt(i + 1), CreatedAt: time.Now()},
+			}})
+			check(err)
+		}},
+	} {
+		var took []time.Duration
+		for i := range runs {
+			start := time.Now()
+			work.do(i)
+			took = append(took, time.Since(start))
+		}
+		fmt.Printf("%s: median %.2f ms\n", work.name, ms(median(took)))
+	}
 }
 
 func check(err error) {
