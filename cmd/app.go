@@ -129,10 +129,12 @@ func (a *app) meet(ctx context.Context, m memory) error {
 	return info.Compatible()
 }
 
+func (a *app) logFile() string { return filepath.Join(a.dir, "log", "hook.jsonl") }
+
 // log writes to the log file, which is rotated by size. No text of a prompt or
 // a reply may be given to it.
 func (a *app) log() *slog.Logger {
-	return slog.New(slog.NewJSONHandler(logfile.Path(filepath.Join(a.dir, "log", "hook.jsonl")), nil))
+	return slog.New(slog.NewJSONHandler(logfile.Path(a.logFile()), nil))
 }
 
 func (a *app) runner() *hooks.Runner {

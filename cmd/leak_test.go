@@ -1,9 +1,11 @@
 package cmd
 
 import (
+	"archive/zip"
 	"bytes"
 	"encoding/json"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -80,9 +82,11 @@ func TestLeaks(t *testing.T) {
 		t.Run(string(h.Adapter.Host), func(t *testing.T) {
 			t.Parallel()
 			home := t.TempDir()
+			var crashing []string
 			run := func(stdin []byte, args ...string) (stdout, stderr string) {
 				c := exec.Command("reme-hook", args...)
 				c.Env = append(os.Environ(), "HOME="+home, "USERPROFILE="+home, "TEST_NOW=2026-11-30T09:00:00Z", "TEST_API_KEY="+plant.env, "TEST_SERVICE_TOKEN="+plant.token)
+				c.Env = append(c.Env, crashing...)
 				c.Stdin = bytes.NewReader(stdin)
 				var out, errs bytes.Buffer
 				c.Stdout, c.Stderr = &out, &errs
@@ -126,11 +130,14 @@ func TestLeaks(t *testing.T) {
 			run(nil, "remember", "--title", planted(), planted())
 
 			hiddenInFiles(t, home)
-			look := func(config string) {
+			configure := func(config string) {
 				file := filepath.Join(home, ".reme", "integrations", "config.toml")
 				if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 					t.Fatal(err)
 				}
+			}
+			look := func(config string) {
+				configure(config)
 				for _, args := range [][]string{{"doctor"}, {"doctor", "--json"}, {"status"}, {"status", "--json"}, {"spool", "list"}, {"spool", "list", "--json"}, {"config", "show"}, {"config", "show", "--json"}} {
 					out, errs := run(nil, args...)
 					if out+errs == "" {
@@ -150,7 +157,61 @@ func TestLeaks(t *testing.T) {
 			run(nil, "spool", "replay")
 			look("service = \"http://127.0.0.1:1\"\ntoken = \"${TEST_SERVICE_TOKEN}\"\n")
 			hiddenInFiles(t, home)
+
+			// A mistake of ours that has the text in its hands.
+			crashing = []string{panicEnv + "=put.begin", panicTextEnv + "=" + planted()}
+			tell(client.Session{Host: h.Adapter.Host, ID: "crash"})
+			crashing = nil
+			hiddenInFiles(t, home)
+			if log, err := os.ReadFile(filepath.Join(home, ".reme", "integrations", "log", "hook.jsonl")); err != nil || !bytes.Contains(log, []byte(`"msg":"panic"`)) {
+				t.Errorf("no panic was logged: %v", err)
+			}
+
+			// What is sent to those who are to help has not even the names of sessions.
+			tell(client.Session{Host: h.Adapter.Host, ID: plant.text})
+			configure("recall_limit = \"" + plant.env + "\"\n" + strings.ReplaceAll(plant.text, " ", "_") + " = 1\nexclude = [\"~/" + plant.text + "\"]\n")
+			bundle := filepath.Join(home, "bundle.zip")
+			if out, errs := run(nil, "doctor", "--bundle", bundle); !strings.Contains(out, "wrote") {
+				t.Fatal(out, errs)
+			}
+			hiddenInBundle(t, bundle, home)
 		})
+	}
+}
+
+// hiddenInBundle looks for what must not be in an archive, and for what must.
+func hiddenInBundle(t *testing.T, path, home string) {
+	t.Helper()
+	z, err := zip.OpenReader(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer z.Close()
+	want := map[string]string{
+		"version.json": `"reme_hook"`, "doctor.json": `"code": "panic"`, "config.json": `"recall_timeout"`, "spool.json": `"records"`,
+		"files.txt": "integrations/state", "hook.jsonl": `"msg":"handled"`,
+	}
+	for _, f := range z.File {
+		r, err := f.Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(r)
+		r.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := filepath.Base(f.Name)
+		for _, s := range append([]string{plant.text, strings.ReplaceAll(plant.text, " ", "_"), plant.env, plant.token, home}, plant.secrets...) {
+			hidden(t, name+" in the bundle", string(text), s)
+		}
+		if !strings.Contains(string(text), want[name]) {
+			t.Errorf("%s lacks %s:\n%s", name, want[name], text)
+		}
+		delete(want, name)
+	}
+	if len(want) > 0 {
+		t.Errorf("the bundle lacks %v", want)
 	}
 }
 

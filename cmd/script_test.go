@@ -32,13 +32,25 @@ func TestMain(m *testing.M) {
 					}
 				}
 			}
+			if at := os.Getenv(panicEnv); at != "" {
+				crash.Point = func(name string) {
+					if name == at {
+						panic(os.Getenv(panicTextEnv))
+					}
+				}
+			}
 			os.Exit(run(scriptClock))
 		},
 	})
 }
 
-// crashEnv names the point at which the program kills itself.
-const crashEnv = "TEST_CRASH_AT"
+// crashEnv names the point at which the program kills itself, panicEnv the one at
+// which it panics with the text in panicTextEnv.
+const (
+	crashEnv     = "TEST_CRASH_AT"
+	panicEnv     = "TEST_PANIC_AT"
+	panicTextEnv = "TEST_PANIC_TEXT"
+)
 
 // scriptClock is the time that a script has set.
 func scriptClock() time.Time {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os/exec"
 	"slices"
 	"strings"
 
@@ -93,10 +94,11 @@ func (a *app) runSetup(ctx context.Context, o setupOptions) error {
 	if err := a.selfTest(ctx); err != nil {
 		return errors.Join(append(failed, fmt.Errorf("self-test: %w", err))...)
 	}
-	findings, err := a.examine(ctx, found)
+	d, list, err := a.doctor(found)
 	if err != nil {
 		return err
 	}
+	findings := d.Examine(ctx, list)
 	fmt.Fprintln(a.stdout)
 	a.printFindings(findings)
 	fmt.Fprintln(a.stdout)
@@ -141,7 +143,7 @@ func (a *app) selfTest(ctx context.Context) error {
 		return doctor.Side{Adapter: h.Adapter, Call: func(ctx context.Context, env []string, kind hooks.Kind, payload []byte) ([]byte, error) {
 			for name, k := range h.Events {
 				if k == kind {
-					return doctor.Exec(ctx, env, payload, a.installEnv().BinaryPath(), string(h.Adapter.Host), name)
+					return doctor.Exec(exec.CommandContext(ctx, a.installEnv().BinaryPath(), string(h.Adapter.Host), name), env, payload)
 				}
 			}
 			return nil, fmt.Errorf("%s has no such event", h.Adapter.Title)
@@ -149,7 +151,7 @@ func (a *app) selfTest(ctx context.Context) error {
 	}
 	for i, h := range a.hosts {
 		to := a.hosts[(i+1)%len(a.hosts)]
-		if err := doctor.Probe(ctx, side(h), side(to)); err != nil {
+		if err := doctor.Probe(ctx, a.installEnv().Environ, side(h), side(to)).Err(); err != nil {
 			return fmt.Errorf("from %s to %s: %w", h.Adapter.Title, to.Adapter.Title, err)
 		}
 		fmt.Fprintf(a.stdout, "self-test  told the hooks of %s, recalled by the hooks of %s (scratch memory)\n", h.Adapter.Title, to.Adapter.Title)

@@ -2,6 +2,7 @@ package install
 
 import (
 	"bytes"
+	"context"
 	"os"
 	"os/exec"
 	"os/user"
@@ -9,16 +10,42 @@ import (
 	"strings"
 )
 
-// Argv is how a host runs a command string with the shell, so that a check can
-// run it the same way.
-func (s Shell) Argv(command string) []string {
+// Argv is how a host runs a command string with the shell on this system.
+func (s Shell) Argv(command string) []string { return s.argvOn(runtime.GOOS, command, exec.LookPath) }
+
+// argvOn is Argv on a system, where look finds programs.
+func (s Shell) argvOn(goos, command string, look func(string) (string, error)) []string {
 	switch {
-	case runtime.GOOS == "windows":
-		return []string{"cmd.exe", "/C", command}
+	case goos == "windows" && s == PosixShell:
+		return []string{gitBash(look), "-c", command}
+	case goos == "windows":
+		return []string{"cmd.exe", "/d", "/s", "/c", `"` + command + `"`}
 	case s == LoginShell:
 		return []string{loginShell(), "-c", command}
 	}
 	return []string{"/bin/sh", "-c", command}
+}
+
+// gitBash is the bash that comes with Git for Windows. The one on the PATH may be
+// that of another system, which sees other files.
+func gitBash(look func(string) (string, error)) string {
+	git, err := look("git")
+	if err != nil {
+		return "bash.exe"
+	}
+	git = strings.ReplaceAll(git, "/", `\`)
+	for range 2 { // …\Git\cmd\git.exe
+		if i := strings.LastIndexByte(git, '\\'); i > 0 {
+			git = git[:i]
+		}
+	}
+	return git + `\bin\bash.exe`
+}
+
+// Cmd is a process that runs a command string as a host does.
+func (s Shell) Cmd(ctx context.Context, command string) *exec.Cmd {
+	argv := s.Argv(command)
+	return verbatim(exec.CommandContext(ctx, argv[0], argv[1:]...))
 }
 
 // loginShell is the current user's shell as the user database has it, whatever

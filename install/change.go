@@ -173,6 +173,17 @@ func read(path string) ([]byte, error) {
 	return append([]byte{}, b...), nil // an empty file is not nil
 }
 
+// ReadFile is os.ReadFile for the files of others: what is not a file is an error
+// and is not opened, as a pipe would hang, and so is what is too large to be a
+// configuration file.
+func ReadFile(path string) ([]byte, error) {
+	b, err := read(path)
+	if b == nil && err == nil {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist}
+	}
+	return b, err
+}
+
 func kindOf(m fs.FileMode) string {
 	switch {
 	case m.IsDir():

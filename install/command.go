@@ -29,6 +29,11 @@ const OnPath = "reme-hook"
 // bash itself writes a line when the program is killed. A program without a
 // folder is the one on the PATH.
 func Command(shell Shell, program string, host client.Host, event string) (string, error) {
+	return commandOn(runtime.GOOS, shell, program, host, event)
+}
+
+// commandOn is Command on a system.
+func commandOn(goos string, shell Shell, program string, host client.Host, event string) (string, error) {
 	if strings.ContainsAny(program, "\r\n\x00") {
 		return "", fmt.Errorf("the path %q cannot be put into a command", program)
 	}
@@ -46,7 +51,7 @@ func Command(shell Shell, program string, host client.Host, event string) (strin
 		// all logic is in the script, which /bin/sh runs.
 		return `/bin/sh -c '{ ` + there(`[ -x "$0" ] && `) + `"$0" ` + args + `; } 2>/dev/null; exit 0' ` + quoteAny(program), nil
 	case PosixShell:
-		if runtime.GOOS == "windows" {
+		if goos == "windows" {
 			program = strings.ReplaceAll(program, `\`, "/") // bash takes it as it is; not tried on a real Windows
 		}
 		q := quotePosix(program)

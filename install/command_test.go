@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -100,6 +101,69 @@ func TestCommandForms(t *testing.T) {
 	}
 	if _, err := Command(LoginShell, "/a\nb/reme-hook", "codex", "stop"); err == nil {
 		t.Error("a line break in a path passed")
+	}
+}
+
+// windowsPaths are paths of programs there, and as cmd.exe and the bash of Git are
+// told of them.
+var windowsPaths = []struct{ path, cmd, bash string }{
+	{`C:\h\reme-hook.exe`, `C:\h\reme-hook.exe`, `'C:/h/reme-hook.exe'`},
+	{`C:\Users\Jo Ann\.reme\reme-hook.exe`, `"C:\Users\Jo Ann\.reme\reme-hook.exe"`, `'C:/Users/Jo Ann/.reme/reme-hook.exe'`},
+	{`C:\R&D (x86)\reme-hook.exe`, `"C:\R&D (x86)\reme-hook.exe"`, `'C:/R&D (x86)/reme-hook.exe'`},
+	{`C:\it's\reme-hook.exe`, `"C:\it's\reme-hook.exe"`, `'C:/it'\''s/reme-hook.exe'`},
+	{`C:\50%\reme-hook.exe`, `"C:\50%\reme-hook.exe"`, `'C:/50%/reme-hook.exe'`},
+	{`C:\a^b!c\reme-hook.exe`, `"C:\a^b!c\reme-hook.exe"`, `'C:/a^b!c/reme-hook.exe'`},
+	{`C:\a;b,c=d\reme-hook.exe`, `"C:\a;b,c=d\reme-hook.exe"`, `'C:/a;b,c=d/reme-hook.exe'`},
+	{`C:\用户\ü🙂\reme-hook.exe`, `C:\用户\ü🙂\reme-hook.exe`, `'C:/用户/ü🙂/reme-hook.exe'`},
+	{`\\server\share\reme-hook.exe`, `\\server\share\reme-hook.exe`, `'//server/share/reme-hook.exe'`},
+	{`D:\$HOME\reme-hook.exe`, `D:\$HOME\reme-hook.exe`, `'D:/$HOME/reme-hook.exe'`},
+}
+
+// TestCommandsOfWindows has forms alone: none of them was run there. PowerShell
+// gets none.
+func TestCommandsOfWindows(t *testing.T) {
+	t.Parallel()
+	for _, c := range windowsPaths {
+		for shell, want := range map[Shell]string{
+			CmdShell:   "if exist " + c.cmd + " " + c.cmd + " codex stop 2>nul & exit /b 0",
+			PosixShell: "{ [ -x " + c.bash + " ] && " + c.bash + " codex stop; } 2>/dev/null || true",
+		} {
+			got, err := commandOn("windows", shell, c.path, "codex", "stop")
+			if err != nil || got != want || !Ours(got, "codex") || EventOf(got, "codex") != "stop" {
+				t.Errorf("%s of %s:\n got %s, %v\nwant %s", shell, c.path, got, err, want)
+			}
+		}
+		if s := (Server{c.path, []string{"mcp"}}); !s.Ours() || s.Valid() != nil {
+			t.Errorf("%s is not recognised as ours", c.path)
+		}
+	}
+	git := func(path string) func(string) (string, error) {
+		return func(name string) (string, error) {
+			if name != "git" || path == "" {
+				return "", exec.ErrNotFound
+			}
+			return path, nil
+		}
+	}
+	for _, c := range []struct {
+		shell Shell
+		git   string
+		want  []string
+	}{
+		{CmdShell, "", []string{"cmd.exe", "/d", "/s", "/c", `"a & b"`}},
+		{LoginShell, "", []string{"cmd.exe", "/d", "/s", "/c", `"a & b"`}},
+		{PosixShell, `C:\Program Files\Git\cmd\git.exe`, []string{`C:\Program Files\Git\bin\bash.exe`, "-c", "a & b"}},
+		{PosixShell, `C:/Git/bin/git.exe`, []string{`C:\Git\bin\bash.exe`, "-c", "a & b"}},
+		{PosixShell, "", []string{"bash.exe", "-c", "a & b"}},
+	} {
+		if got := c.shell.argvOn("windows", "a & b", git(c.git)); !slices.Equal(got, c.want) {
+			t.Errorf("%s, git at %q: %q, want %q", c.shell, c.git, got, c.want)
+		}
+	}
+	for _, goos := range []string{"linux", "darwin"} {
+		if got := PosixShell.argvOn(goos, "a & b", nil); !slices.Equal(got, []string{"/bin/sh", "-c", "a & b"}) {
+			t.Errorf("%s: %q", goos, got)
+		}
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -39,7 +38,7 @@ func Literal(program string) (string, error) {
 
 // Foreign is an error if the folder is somebody else's.
 func (f Folder) Foreign() error {
-	if text, err := os.ReadFile(filepath.Join(f.Dir, f.Main)); err == nil && !bytes.Contains(text, []byte(made)) {
+	if text, err := ReadFile(filepath.Join(f.Dir, f.Main)); err == nil && !bytes.Contains(text, []byte(made)) {
 		return fmt.Errorf("%s holds another plugin; move it away and run the command again", f.Dir)
 	}
 	return nil
@@ -66,14 +65,14 @@ func (f Folder) InstallFiles() []File {
 
 // Placed tells whether the folder is there and ours.
 func (f Folder) Placed() bool {
-	text, err := os.ReadFile(filepath.Join(f.Dir, f.Main))
+	text, err := ReadFile(filepath.Join(f.Dir, f.Main))
 	return err == nil && bytes.Contains(text, []byte(made))
 }
 
 // Current tells whether all files are as they should be.
 func (f Folder) Current() bool {
 	for name, text := range f.Files {
-		now, err := os.ReadFile(filepath.Join(f.Dir, name))
+		now, err := ReadFile(filepath.Join(f.Dir, name))
 		if err != nil || !bytes.Equal(now, text) {
 			return false
 		}
@@ -84,14 +83,14 @@ func (f Folder) Current() bool {
 // PluginHooks are the hooks that a plugin in file, or its row there, calls: one for
 // each event.
 func PluginHooks[K any](host client.Host, events map[string]K, program, file string, timeout time.Duration, current bool) []Configured {
-	quoted := quotePosix(program) // as a shell would be told
+	quoted, shell := quotePosix(program), PosixShell // as a shell would be told
 	if runtime.GOOS == "windows" {
-		quoted = `"` + program + `"`
+		quoted, shell = `"`+program+`"`, CmdShell
 	}
 	var out []Configured
 	for event := range events {
 		out = append(out, Configured{
-			Event: event, Command: quoted + " " + string(host) + " " + event, Shell: PosixShell,
+			Event: event, Command: quoted + " " + string(host) + " " + event, Shell: shell,
 			File: file, Timeout: timeout, Current: current,
 		})
 	}

@@ -16,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"github.com/agentscope-ai/reme-hook/client"
 	"github.com/agentscope-ai/reme-hook/internal/durable"
@@ -242,4 +243,28 @@ func lock(ctx context.Context, env Env) (func(), error) {
 		return nil, fmt.Errorf("another install is running: %w", err)
 	}
 	return unlock, nil
+}
+
+// Holds tells whether something that was found in a place is in f: the place is
+// the file, or the folder that it is in.
+func (f File) Holds(place string) bool { return f.Path == place || filepath.Dir(f.Path) == place }
+
+// Installed tells whether an install at a host was not taken back, and whether
+// it was one of hooks.
+func Installed(t Target, env Env, o Options) (any, hooks bool) {
+	r, err := readReceipt(env, t.Host())
+	if err != nil || len(r.Files) == 0 {
+		return false, false
+	}
+	o.Part = HooksPart
+	files, err := t.Files(env, o)
+	o.Part = ServerPart
+	servers, serverErr := t.Files(env, o)
+	if err != nil || serverErr != nil {
+		return true, false
+	}
+	return true, slices.ContainsFunc(files, func(f File) bool {
+		_, known := r.Files[f.Path]
+		return known && !slices.ContainsFunc(servers, func(s File) bool { return s.Path == f.Path })
+	})
 }

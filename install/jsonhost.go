@@ -131,12 +131,12 @@ func (h JSONHost) Report(program string, files ...string) Report {
 	var r Report
 	groups, err := h.Groups(program)
 	if err != nil {
-		r.Problems = append(r.Problems, Problem{What: err.Error(), Do: "use another folder for the integrations", Off: true})
+		r.Problems = append(r.Problems, Problem{Code: BadPath, What: err.Error(), Do: "use another folder for the integrations", Off: true})
 	}
 	for _, path := range files {
 		placed, ignored, err := h.list(path)
 		if err = cmp.Or(err, ignored); err != nil {
-			r.Problems = append(r.Problems, Problem{What: path + ": " + err.Error(), Do: "repair the file", Off: true})
+			r.Problems = append(r.Problems, Problem{Code: BadFile, What: path + ": " + err.Error(), Do: "repair the file", Off: true})
 		}
 		for _, p := range placed {
 			c := h.configured(p, path)
@@ -158,6 +158,7 @@ func (h JSONHost) Report(program string, files ...string) Report {
 			r.Missing = append(r.Missing, hook.Event)
 		case len(found) > 1:
 			r.Problems = append(r.Problems, Problem{
+				Code: Twice, Again: found[0].File == found[1].File,
 				What: fmt.Sprintf("%s is configured %d times: in %s and %s", hook.Event, len(found), found[0].File, found[1].File),
 				Do:   "install again, or uninstall one of the scopes: each runs on its own",
 			})

@@ -3,7 +3,6 @@ package install
 import (
 	"bytes"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 )
@@ -26,7 +25,7 @@ func OtherPlugins(folders map[string]string) []string {
 // ownPlugin tells whether the plugin in a folder is one that calls us.
 func ownPlugin(dir string) bool {
 	for _, name := range []string{"hooks/hooks.json", ".mcp.json", "kimi.plugin.json"} {
-		if b, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(name))); err == nil && bytes.Contains(b, []byte("reme-hook")) {
+		if b, err := ReadFile(filepath.Join(dir, filepath.FromSlash(name))); err == nil && bytes.Contains(b, []byte("reme-hook")) {
 			return true
 		}
 	}

@@ -31,10 +31,29 @@ type Configured struct {
 
 // Problem is something that keeps hooks from working as they should.
 type Problem struct {
-	What string // one sentence
-	Do   string // what the user can do about it
-	Off  bool   // because of it hooks do not run at all
+	Code  Code
+	What  string // one sentence
+	Do    string // what the user can do about it
+	Off   bool   // because of it hooks do not run at all
+	Again bool   // an install mends it, and takes nothing away that the user has chosen
 }
+
+// Code names a kind of problem for programs.
+type Code string
+
+// The kinds of problems that a host's files show.
+const (
+	BadPath   Code = "bad-path"   // our program lies where the host cannot be told of
+	BadFile   Code = "bad-file"   // the host does not read a file that we are in, or need
+	Off       Code = "off"        // a switch of the user's
+	Denied    Code = "denied"     // the host's lists of what may run lack us, or name us
+	Twice     Code = "twice"      // something of ours runs twice
+	Missing   Code = "missing"    // what the configuration names is not there
+	NotChosen Code = "not-chosen" // the host uses another memory, or none
+	NotLoaded Code = "not-loaded" // the host itself says that it does not run us
+	OldHost   Code = "old-host"   // a release of the host that is known not to work
+	HostSays  Code = "host-says"  // a warning of the host's
+)
 
 // Plugin is one that a host has got from elsewhere, and that does what an
 // install configures. Its updates are the host's business.
@@ -63,6 +82,7 @@ func (r *Report) Add(host client.Host, p Plugin) {
 	}
 	if twice != "" {
 		r.Problems = append(r.Problems, Problem{
+			Code: Twice,
 			What: fmt.Sprintf("%s: the plugin in %s is there beside what reme-hook installed", twice, p.Dir),
 			Do:   "remove one: " + p.Remove + ", or reme-hook uninstall " + string(host),
 		})

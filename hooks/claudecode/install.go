@@ -5,8 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"os"
 	"path/filepath"
+	"runtime"
 
 	"github.com/agentscope-ai/reme-hook/client"
 	"github.com/agentscope-ai/reme-hook/install"
@@ -106,15 +106,7 @@ func (Target) Check(env install.Env, o install.Options) install.Report {
 	for id, dir := range plugins(env, files) {
 		r.Add(Host, configured.Plugin(env, o, dir, "claude plugin uninstall "+id))
 	}
-	for _, path := range files {
-		if disabled(path) {
-			r.Problems = append(r.Problems, install.Problem{
-				What: `"disableAllHooks" is set in ` + path + ": Claude Code runs no hooks",
-				Do:   "remove it there",
-				Off:  true,
-			})
-		}
-	}
+	r.Problems = append(r.Problems, silenced(env, files, managedFile(runtime.GOOS))...)
 	return r
 }
 
@@ -148,21 +140,11 @@ func plugins(env install.Env, settings []string) map[string]string {
 
 // readJSON reads what a file has of v, nothing if it cannot be read.
 func readJSON(path string, v any) {
-	if b, err := os.ReadFile(path); err == nil {
+	if b, err := install.ReadFile(path); err == nil {
 		if std, err := hujson.Standardize(bytes.TrimPrefix(b, []byte("\ufeff"))); err == nil {
 			_ = json.Unmarshal(std, v)
 		}
 	}
-}
-
-// disabled tells whether a settings file switches all hooks off, for all
-// scopes. What cannot be read is reported elsewhere.
-func disabled(path string) bool {
-	var s struct {
-		DisableAllHooks any `json:"disableAllHooks"`
-	}
-	readJSON(path, &s)
-	return s.DisableAllHooks == true
 }
 
 // OtherPlugins implements [install.PluginLister].

@@ -3,8 +3,9 @@ package codex
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"os"
+	"io/fs"
 	"path/filepath"
 	"strings"
 
@@ -194,24 +195,28 @@ func plugins(env install.Env) map[string]string {
 
 // checkConfig finds what in a config.toml keeps hooks from working.
 func checkConfig(path string) []install.Problem {
-	b, err := os.ReadFile(path)
+	b, err := install.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
 	if err != nil {
-		return nil // none, or Codex cannot read it either
+		return []install.Problem{{Code: install.BadFile, What: err.Error(), Do: "make it a file that Codex can read", Off: true}}
 	}
 	var config struct {
 		Features map[string]any `toml:"features"`
 		Hooks    map[string]any `toml:"hooks"`
 	}
 	if err := toml.Unmarshal(b, &config); err != nil {
-		return []install.Problem{{What: fmt.Sprintf("%s cannot be read: %v", path, err), Do: "repair the file", Off: true}}
+		return []install.Problem{{Code: install.BadFile, What: fmt.Sprintf("%s cannot be read: %v", path, err), Do: "repair the file", Off: true}}
 	}
 	var out []install.Problem
 	if config.Features["hooks"] == false {
-		out = append(out, install.Problem{What: "hooks are switched off in " + path, Do: "remove hooks = false under [features]", Off: true})
+		out = append(out, install.Problem{Code: install.Off, What: "hooks are switched off in " + path, Do: "remove hooks = false under [features]", Off: true})
 	}
 	for _, event := range knownEvents {
 		if config.Hooks[event] != nil {
 			out = append(out, install.Problem{
+				Code: install.HostSays,
 				What: fmt.Sprintf("%s has hooks too (%s): Codex runs both and warns at every start", path, event),
 				Do:   "move them to hooks.json in the same folder",
 			})

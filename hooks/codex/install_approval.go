@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -293,7 +292,7 @@ func blankBefore(text []byte) bool {
 
 // readConfig reads config.toml; none is nothing.
 func readConfig(env install.Env) []byte {
-	b, err := os.ReadFile(configFile(env))
+	b, err := install.ReadFile(configFile(env))
 	if err != nil {
 		return nil
 	}

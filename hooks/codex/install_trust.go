@@ -117,7 +117,7 @@ func askServer(ctx context.Context, env install.Env, o install.Options, files []
 	}
 	t.Source = "codex app-server"
 	for _, w := range listed.Warnings {
-		t.Problems = append(t.Problems, install.Problem{What: "Codex says: " + w, Do: "see " + files[0]})
+		t.Problems = append(t.Problems, install.Problem{Code: install.HostSays, What: "Codex says: " + w, Do: "see " + files[0]})
 	}
 	for _, file := range files {
 		listed.in(file).judge(file, placed[file], o, t)
@@ -150,7 +150,7 @@ func (l listing) judge(file string, placed []install.Placed, o install.Options, 
 	}
 	if !whole {
 		t.Problems = append(t.Problems, install.Problem{
-			What: "Codex does not load all hooks in " + file, Do: l.why(o), Off: true,
+			Code: install.NotLoaded, What: "Codex does not load all hooks in " + file, Do: l.why(o), Off: true,
 		})
 	}
 }

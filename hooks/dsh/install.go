@@ -125,42 +125,46 @@ func (Target) Files(env install.Env, o install.Options) ([]install.File, error) 
 // Check implements [install.Target].
 func (Target) Check(env install.Env, o install.Options) install.Report {
 	var report install.Report
-	add := func(off bool, do, what string, args ...any) {
-		report.Problems = append(report.Problems, install.Problem{What: fmt.Sprintf(what, args...), Do: do, Off: off})
+	add := func(code install.Code, off bool, do, what string, args ...any) {
+		report.Problems = append(report.Problems, install.Problem{Code: code, What: fmt.Sprintf(what, args...), Do: do, Off: off})
+	}
+	again := func(code install.Code, what string, args ...any) {
+		add(code, true, "reme-hook install dsh", what, args...)
+		report.Problems[len(report.Problems)-1].Again = true
 	}
 	o.Scope = install.UserScope
 	o.Part = ""
 	row, err := wanted(env, o)
 	if err != nil {
-		add(true, "use another folder for the integrations", "%v", err)
+		add(install.BadPath, true, "use another folder for the integrations", "%v", err)
 	}
 	path := patchFile(env)
-	text, err := os.ReadFile(path)
+	text, err := install.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		add(true, "make the file readable", "%v", err)
+		add(install.BadFile, true, "make the file readable", "%v", err)
 	}
 	p, err := parse(text)
 	if err != nil {
-		add(true, "repair the file", "%s: %v", path, err)
+		add(install.BadFile, true, "repair the file", "%s: %v", path, err)
 		return report
 	}
 	if p.blank && text != nil {
-		add(true, "remove the file, or put [] into it", "%s has no list of rows: DSH does not start", path)
+		add(install.BadFile, true, "remove the file, or put [] into it", "%s has no list of rows: DSH does not start", path)
 	}
 	for _, server := range p.servers() {
 		report.Servers = append(report.Servers, env.Registered(o, Host, serverOf(server), path, isTrue(member(server, "disabled"))))
 	}
 	ours := p.ours(rowID)
 	if len(ours) > 1 {
-		add(true, "reme-hook install dsh", "our row is %d times in %s: DSH does not start", len(ours), path)
+		again(install.Twice, "our row is %d times in %s: DSH does not start", len(ours), path)
 	}
 	for _, profile := range profiles(env) {
 		if slices.Contains(bundles(profile), bundle) {
 			do := "dsh plugin --profile " + filepath.Base(profile) + " remove " + bundle
 			if len(ours) > 0 {
-				add(false, do, "the profile %s has the plugin too, as the bundle %s: both run", filepath.Base(profile), bundle)
+				add(install.Twice, false, do, "the profile %s has the plugin too, as the bundle %s: both run", filepath.Base(profile), bundle)
 			} else {
-				add(false, do+"; reme-hook install dsh", "the profile %s has the bundle %s, which no other profile has and which nothing here looks after", filepath.Base(profile), bundle)
+				add(install.HostSays, false, do+"; reme-hook install dsh", "the profile %s has the bundle %s, which no other profile has and which nothing here looks after", filepath.Base(profile), bundle)
 			}
 		}
 	}
@@ -168,10 +172,10 @@ func (Target) Check(env install.Env, o install.Options) install.Report {
 		return report
 	}
 	if switchedOff(p) {
-		add(true, "remove `disabled: true` there", "the row is disabled in %s", path)
+		add(install.Off, true, "remove `disabled: true` there", "the row is disabled in %s", path)
 	}
 	if !plugin(env).Placed() {
-		add(true, "reme-hook install dsh", "the plugin is not in %s, so DSH skips it", plugin(env).Dir)
+		again(install.Missing, "the plugin is not in %s, so DSH skips it", plugin(env).Dir)
 	}
 	current := ours[0].current(row) && plugin(env).Current()
 	report.OwnTools = true
@@ -189,7 +193,7 @@ func switchedOff(p *patch) bool {
 
 // bundles are those that a profile mounts.
 func bundles(profile string) []string {
-	b, _ := os.ReadFile(filepath.Join(profile, "package.json"))
+	b, _ := install.ReadFile(filepath.Join(profile, "package.json"))
 	var manifest struct {
 		DSH struct {
 			Profile struct {
@@ -211,9 +215,9 @@ func (Target) Trusted(ctx context.Context, env install.Env, o install.Options) (
 	out, err := dump(ctx, env, o)
 	switch {
 	case err != nil:
-		st.Problems = append(st.Problems, install.Problem{What: "DSH cannot read its configuration: " + err.Error(), Do: "repair what it names", Off: true})
+		st.Problems = append(st.Problems, install.Problem{Code: install.BadFile, What: "DSH cannot read its configuration: " + err.Error(), Do: "repair what it names", Off: true})
 	case out != nil && !bytes.Contains(out, []byte("id: "+rowID+"\n")):
-		st.Problems = append(st.Problems, install.Problem{What: "DSH does not see our row in " + patchFile(env), Do: "start DSH with the same $DSH_HOME as reme-hook", Off: true})
+		st.Problems = append(st.Problems, install.Problem{Code: install.NotLoaded, What: "DSH does not see our row in " + patchFile(env), Do: "start DSH with the same $DSH_HOME as reme-hook", Off: true})
 	}
 	return st, nil
 }

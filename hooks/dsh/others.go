@@ -1,7 +1,6 @@
 package dsh
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,7 +18,7 @@ func (Target) OtherPlugins(env install.Env) []string {
 		out = append(out, bundles(profile)...)
 	}
 	for _, path := range patches {
-		text, _ := os.ReadFile(path)
+		text, _ := install.ReadFile(path)
 		p, err := parse(text)
 		if err != nil {
 			continue

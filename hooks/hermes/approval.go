@@ -129,7 +129,7 @@ func removeApprovals(now, original []byte, known bool) ([]byte, error) {
 // approveHooks records the user's approval of the shell hooks in a config.yaml.
 func approveHooks(env install.Env, placed []placedHook, program string) error {
 	path := approvalsFile(env)
-	old, err := os.ReadFile(path)
+	old, err := install.ReadFile(path)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}

@@ -54,7 +54,7 @@ func hermesHome(env install.Env) string {
 	if filepath.Base(filepath.Dir(root)) == "profiles" {
 		return root
 	}
-	chosen, _ := os.ReadFile(filepath.Join(root, "active_profile"))
+	chosen, _ := install.ReadFile(filepath.Join(root, "active_profile"))
 	if name := strings.TrimSpace(string(chosen)); name != "" && name != "default" && filepath.Base(name) == name {
 		dir := filepath.Join(root, "profiles", name)
 		if st, err := os.Stat(dir); err == nil && st.IsDir() {
@@ -180,7 +180,7 @@ func providerFiles(plugin install.Folder, shell bool) []install.File {
 
 // readConfig reads the config.yaml; an empty one if there is none.
 func readConfig(env install.Env) (*config, error) {
-	text, err := os.ReadFile(configFile(env))
+	text, err := install.ReadFile(configFile(env))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return &config{}, err
 	}
@@ -194,23 +194,23 @@ func readConfig(env install.Env) (*config, error) {
 // Check implements [install.Target].
 func (t Target) Check(env install.Env, o install.Options) install.Report {
 	var report install.Report
-	add := func(do, what string, args ...any) {
-		report.Problems = append(report.Problems, install.Problem{What: fmt.Sprintf(what, args...), Do: do, Off: true})
+	add := func(code install.Code, do, what string, args ...any) {
+		report.Problems = append(report.Problems, install.Problem{Code: code, What: fmt.Sprintf(what, args...), Do: do, Off: true})
 	}
 	o.Scope = install.UserScope
 	plugin, err := t.plugin(env, o)
 	if err != nil {
-		add("use another folder for the integrations", "%v", err)
+		add(install.BadPath, "use another folder for the integrations", "%v", err)
 	}
 	c, err := readConfig(env)
 	if err != nil {
-		add("repair the file", "%v", err)
+		add(install.BadFile, "repair the file", "%v", err)
 	}
 	report.Servers = c.servers(env, o)
 	placed := plugin.Placed()
 	if placedHooks := c.hooks(); len(placedHooks) > 0 {
 		if c.provider() == providerName && plugin.Foreign() == nil {
-			add("reme-hook uninstall hermes, then install it one way", "%s has both shell hooks and the memory provider of reme-hook: everything is remembered twice", configFile(env))
+			add(install.Twice, "reme-hook uninstall hermes, then install it one way", "%s has both shell hooks and the memory provider of reme-hook: everything is remembered twice", configFile(env))
 		}
 		if st, err := c.trusted(env, placedHooks); err != nil || !st.OK() {
 			report.Notes = append(report.Notes, "Hermes skips these hooks until you approve them, one by one when it is started at a terminal, or with reme-hook install hermes --trust")
@@ -221,14 +221,15 @@ func (t Target) Check(env install.Env, o install.Options) install.Report {
 	case !placed && selected != providerName:
 		return report
 	case !placed:
-		add("reme-hook install hermes", "Hermes looks for the memory provider in %s, where it is not, and does without", pluginDir(env))
+		add(install.Missing, "reme-hook install hermes", "Hermes looks for the memory provider in %s, where it is not, and does without", pluginDir(env))
+		report.Problems[len(report.Problems)-1].Again = true
 	case selected == "":
-		add("reme-hook install hermes", "no memory provider is chosen in %s", configFile(env))
+		add(install.NotChosen, "reme-hook install hermes", "no memory provider is chosen in %s", configFile(env))
 	case selected != providerName:
-		add("hermes memory off, then reme-hook install hermes; or reme-hook uninstall hermes", "%s has another memory provider, %q", configFile(env), selected)
+		add(install.NotChosen, "hermes memory off, then reme-hook install hermes; or reme-hook uninstall hermes", "%s has another memory provider, %q", configFile(env), selected)
 	}
 	report.OwnTools = true
-	cli, _ := os.ReadFile(filepath.Join(plugin.Dir, "cli.py"))
+	cli, _ := install.ReadFile(filepath.Join(plugin.Dir, "cli.py"))
 	program := ""
 	if json.Unmarshal([]byte(hermes.Program(cli)), &program) != nil {
 		program = env.CommandPath(o)
@@ -302,11 +303,11 @@ func (Target) Trusted(ctx context.Context, env install.Env, o install.Options) (
 	const look = "run `hermes memory status`, and look into logs/agent.log in Hermes' folder"
 	switch status := string(out); {
 	case err != nil:
-		st.Problems = []install.Problem{{What: fmt.Sprintf("Hermes cannot say which memory it uses: %v", err), Do: look, Off: true}}
+		st.Problems = []install.Problem{{Code: install.NotLoaded, What: fmt.Sprintf("Hermes cannot say which memory it uses: %v", err), Do: look, Off: true}}
 	case !strings.Contains(status, "Plugin:    installed"):
-		st.Problems = []install.Problem{{What: "Hermes cannot load the memory provider, and does without", Do: look, Off: true}}
+		st.Problems = []install.Problem{{Code: install.NotLoaded, What: "Hermes cannot load the memory provider, and does without", Do: look, Off: true}}
 	case !strings.Contains(status, "Status:    available"):
-		st.Problems = []install.Problem{{What: "the memory provider in Hermes does not find reme-hook", Do: "reme-hook install hermes", Off: true}}
+		st.Problems = []install.Problem{{Code: install.NotLoaded, What: "the memory provider in Hermes does not find reme-hook", Do: "reme-hook install hermes", Off: true}}
 	}
 	return st, nil
 }
@@ -315,7 +316,7 @@ func (Target) Trusted(ctx context.Context, env install.Env, o install.Options) (
 // or all.
 func (c *config) trusted(env install.Env, placed []placedHook) (install.TrustState, error) {
 	st := install.TrustState{Needed: true, Source: approvalsFile(env)}
-	text, err := os.ReadFile(st.Source)
+	text, err := install.ReadFile(st.Source)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return st, err
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
@@ -172,12 +171,12 @@ func (Target) Check(env install.Env, o install.Options) install.Report {
 	var r install.Report
 	wanted, err := entriesFor(env.CommandPath(o))
 	if err != nil {
-		r.Problems = append(r.Problems, install.Problem{What: err.Error(), Do: "use another folder for the integrations", Off: true})
+		r.Problems = append(r.Problems, install.Problem{Code: install.BadPath, What: err.Error(), Do: "use another folder for the integrations", Off: true})
 	}
 	path := configFile(env)
 	entries, err := readEntries(path)
 	if err != nil {
-		r.Problems = append(r.Problems, install.Problem{What: path + ": " + err.Error(), Do: "repair the file: Kimi Code runs none of the hooks in it", Off: true})
+		r.Problems = append(r.Problems, install.Problem{Code: install.BadFile, What: path + ": " + err.Error(), Do: "repair the file: Kimi Code runs none of the hooks in it", Off: true})
 	}
 	for _, e := range entries {
 		if ours(e.Command) {
@@ -197,6 +196,7 @@ func (Target) Check(env install.Env, o install.Options) install.Report {
 			r.Missing = append(r.Missing, h.Event)
 		case len(found) > 1:
 			r.Problems = append(r.Problems, install.Problem{
+				Code: install.Twice, Again: true,
 				What: fmt.Sprintf("%s is configured %d times in %s", h.Event, len(found), path),
 				Do:   "reme-hook install kimi",
 			})
@@ -228,7 +228,7 @@ func manifests(home string) []string {
 			Enabled *bool
 		}
 	}
-	b, err := os.ReadFile(filepath.Join(home, "plugins", "installed.json"))
+	b, err := install.ReadFile(filepath.Join(home, "plugins", "installed.json"))
 	if err != nil || json.Unmarshal(b, &installed) != nil {
 		return nil
 	}
@@ -247,7 +247,7 @@ func manifests(home string) []string {
 // pluginEntries are the hooks in a manifest that call us.
 func pluginEntries(manifest string) []entry {
 	var m struct{ Hooks []entry }
-	b, err := os.ReadFile(manifest)
+	b, err := install.ReadFile(manifest)
 	if err != nil || json.Unmarshal(b, &m) != nil {
 		return nil
 	}
@@ -272,7 +272,7 @@ func (Target) OtherPlugins(env install.Env) []string {
 		} `json:"plugins"`
 	}
 	out := map[string]string{}
-	if b, err := os.ReadFile(filepath.Join(kimiHome(env), "plugins", "installed.json")); err == nil && json.Unmarshal(b, &installed) == nil {
+	if b, err := install.ReadFile(filepath.Join(kimiHome(env), "plugins", "installed.json")); err == nil && json.Unmarshal(b, &installed) == nil {
 		for _, p := range installed.Plugins {
 			if p.Enabled {
 				out[p.ID] = p.Root

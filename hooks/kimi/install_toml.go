@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"reflect"
 	"slices"
 	"strings"
 
+	"github.com/agentscope-ai/reme-hook/install"
 	"github.com/pelletier/go-toml/v2"
 	"github.com/pelletier/go-toml/v2/unstable"
 )
@@ -93,7 +93,7 @@ func (c configText) leaves(after configText) bool {
 // readEntries reads our hooks in a file, none if there is no file. It tells what
 // makes Kimi drop the hooks.
 func readEntries(path string) ([]entry, error) {
-	b, err := os.ReadFile(path)
+	b, err := install.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -130,7 +129,7 @@ const maxIncludes = 10
 // empty one.
 func readConfig(path string) (config, error) {
 	var c config
-	text, err := os.ReadFile(path)
+	text, err := install.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return c, nil
 	}
@@ -189,7 +188,7 @@ func include(v any, dir string, depth int) (any, error) {
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(dir, path)
 		}
-		text, err := os.ReadFile(path)
+		text, err := install.ReadFile(path)
 		if err != nil {
 			return nil, err
 		}

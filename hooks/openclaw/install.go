@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -146,13 +145,13 @@ func byHand(now []byte, dir string) error {
 // Check implements [install.Target].
 func (t Target) Check(env install.Env, o install.Options) install.Report {
 	var report install.Report
-	add := func(do, what string, args ...any) {
-		report.Problems = append(report.Problems, install.Problem{What: fmt.Sprintf(what, args...), Do: do, Off: true})
+	add := func(code install.Code, do, what string, args ...any) {
+		report.Problems = append(report.Problems, install.Problem{Code: code, What: fmt.Sprintf(what, args...), Do: do, Off: true})
 	}
 	o.Scope = install.UserScope
 	plugin, err := t.plugin(env, o)
 	if err != nil {
-		add("use another folder for the integrations", "%v", err)
+		add(install.BadPath, "use another folder for the integrations", "%v", err)
 	}
 	path := configFile(env)
 	c, unread := readConfig(path)
@@ -161,32 +160,32 @@ func (t Target) Check(env install.Env, o install.Options) install.Report {
 		return report
 	}
 	if !plugin.Placed() {
-		add("reme-hook install openclaw, or openclaw config unset "+strings.Join(entryPath, "."), "%s has our plugin, which is not in %s", path, plugin.Dir)
+		add(install.Missing, "reme-hook install openclaw, or openclaw config unset "+strings.Join(entryPath, "."), "%s has our plugin, which is not in %s", path, plugin.Dir)
 	}
 	set := func(p install.JSONPath) string { return "openclaw config set " + strings.Join(p, ".") + " true" }
 	switch lacks := c.lacks(); {
 	case unread != nil:
-		add(strings.Join(config{}.lacks(), " && "), "%s is written in a way that reme-hook cannot read, so it is not changed: %v", path, unread)
+		add(install.BadFile, strings.Join(config{}.lacks(), " && "), "%s is written in a way that reme-hook cannot read, so it is not changed: %v", path, unread)
 	case len(lacks) > 0:
-		add(strings.Join(lacks, " && "), "%s does not let OpenClaw use the plugin", path)
+		add(install.Denied, strings.Join(lacks, " && "), "%s does not let OpenClaw use the plugin", path)
 	}
 	if isFalse(c.Plugins.Enabled) {
-		add(set(install.JSONPath{"plugins", "enabled"}), "all plugins are switched off in %s", path)
+		add(install.Off, set(install.JSONPath{"plugins", "enabled"}), "all plugins are switched off in %s", path)
 	}
 	if slices.Contains(c.Plugins.Deny, pluginID) {
-		add("take "+pluginID+" out of plugins.deny", "%s denies the plugin", path)
+		add(install.Denied, "take "+pluginID+" out of plugins.deny", "%s denies the plugin", path)
 	}
 	if isFalse(e.Enabled) {
-		add(set(enabledPath), "the plugin is switched off in %s", path)
+		add(install.Off, set(enabledPath), "the plugin is switched off in %s", path)
 	}
 	if isFalse(e.Hooks.Conversation) {
-		add(set(accessPath), "capture and recall are off: %s keeps conversations from the plugin, %s is false", path, strings.Join(accessPath, "."))
+		add(install.Off, set(accessPath), "capture and recall are off: %s keeps conversations from the plugin, %s is false", path, strings.Join(accessPath, "."))
 	}
 	if isFalse(e.Hooks.Injection) {
 		injection := append(entryPath[:3:3], "hooks", "allowPromptInjection")
-		add(set(injection), "recall is off: %s is false in %s", strings.Join(injection, "."), path)
+		add(install.Off, set(injection), "recall is off: %s is false in %s", strings.Join(injection, "."), path)
 	}
-	index, _ := os.ReadFile(filepath.Join(plugin.Dir, mainFile))
+	index, _ := install.ReadFile(filepath.Join(plugin.Dir, mainFile))
 	program := ""
 	if json.Unmarshal([]byte(openclaw.Program(index)), &program) != nil {
 		program = env.CommandPath(o)
@@ -205,6 +204,7 @@ func (t Target) Trusted(ctx context.Context, env install.Env, o install.Options)
 	var st install.TrustState
 	if v := t.Find(ctx, env, o).Version; v != "" && older(v, tested) {
 		st.Problems = []install.Problem{{
+			Code: install.OldHost,
 			What: fmt.Sprintf("OpenClaw %s is older than %s, the first release that the plugin is known to work in", v, tested),
 			Do:   "openclaw update",
 		}}

@@ -3,7 +3,6 @@ package openclaw
 import (
 	"encoding/json"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -35,7 +34,7 @@ func (Target) OtherPlugins(env install.Env) []string {
 // kind is the kind of a plugin that is installed, "" if it has none.
 func kind(env install.Env, id string) string {
 	var manifest struct{ Kind string }
-	text, err := os.ReadFile(filepath.Join(stateDir(env), "extensions", id, "openclaw.plugin.json"))
+	text, err := install.ReadFile(filepath.Join(stateDir(env), "extensions", id, "openclaw.plugin.json"))
 	if err != nil {
 		return ""
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 
 	"github.com/agentscope-ai/reme-hook/client"
+	"github.com/agentscope-ai/reme-hook/internal/redact"
 )
 
 // Config is the configuration in force.
@@ -122,7 +123,7 @@ func Load(file, home string, getenv func(string) string) (Config, []Value, []Pro
 	var problems []Problem
 	name := filepath.Base(file)
 	table := map[string]any{}
-	data, err := os.ReadFile(file)
+	data, err := readFile(file)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
@@ -139,7 +140,7 @@ func Load(file, home string, getenv func(string) string) (Config, []Value, []Pro
 		origin := "default"
 		try := func(v any, from string) bool {
 			if err := k.set(&c, v); err != nil {
-				problems = append(problems, Problem{Key: k.Name, Origin: from, Reason: fmt.Sprintf("%v; allowed: %s; using %s", err, k.Allowed, literal(k.Default))})
+				problems = append(problems, Problem{Key: k.Name, Origin: from, Reason: redact.Text(fmt.Sprintf("%v; allowed: %s; using %s", err, k.Allowed, literal(k.Default)))})
 				return false
 			}
 			origin = from
@@ -175,7 +176,7 @@ func Load(file, home string, getenv func(string) string) (Config, []Value, []Pro
 // fileRef begins a reference to a file.
 const fileRef = "file:"
 
-// maxFile bounds a file that is referred to, in bytes.
+// maxFile bounds the configuration file, and files that it refers to, in bytes.
 const maxFile = 64 << 10
 
 // refer replaces the references in a value of the file, so that no secret need
@@ -224,15 +225,20 @@ func refer(v any, home string, getenv func(string) string) (any, error) {
 
 // readText is the text of a file without the spaces around it.
 func readText(path string) (string, error) {
+	text, err := readFile(path)
+	return strings.TrimSpace(string(text)), err
+}
+
+// readFile is os.ReadFile for small files. A pipe would keep a hook waiting.
+func readFile(path string) ([]byte, error) {
 	st, err := os.Stat(path)
 	switch {
 	case err != nil:
-		return "", err
-	case !st.Mode().IsRegular() || st.Size() > maxFile: // a pipe would keep a hook waiting
-		return "", fmt.Errorf("%s is not a file of at most %d KiB", path, maxFile>>10)
+		return nil, err
+	case !st.Mode().IsRegular() || st.Size() > maxFile:
+		return nil, fmt.Errorf("%s is not a file of at most %d KiB", path, maxFile>>10)
 	}
-	text, err := os.ReadFile(path)
-	return strings.TrimSpace(string(text)), err
+	return os.ReadFile(path)
 }
 
 func names() string {

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -85,7 +86,7 @@ func TestLoad(t *testing.T) {
 			}
 		}
 	}
-	// A folder in place of the file.
+	// What cannot be a file in place of it.
 	if _, _, problems := Load(t.TempDir(), "/home/u", func(string) string { return "" }); len(problems) != 1 {
 		t.Errorf("a folder: %v", problems)
 	}
@@ -116,4 +117,86 @@ func FuzzLoad(f *testing.F) {
 			t.Errorf("%+v with %v", got, problems)
 		}
 	})
+}
+
+// unfit are values that a key of no type takes, and those that no key of a type
+// takes: the type is that of the default.
+var unfit = map[string][]string{
+	"":         {"{a = 1}", "[[1]]", "[{}]", "2026-11-30", "nan", "\"${REME_TEST_UNSET}\"", "\"${file:/none}\"", "-1.5"},
+	"string":   {"5", "true", "[]"},
+	"bool":     {"5", "\"maybe\"", "\"\"", "[true]"},
+	"int64":    {"true", "\"many\"", "1.0", "[]", "-1", "0", "9223372036854775807", "99999999999999999999"},
+	"duration": {"5", "\"5\"", "\"0s\"", "\"-1s\"", "\"24h\"", "\"1.5\""},
+	"list":     {"5", "true", "\"relative/path\"", "[\"relative\"]", "[1]", "[\"\"]"},
+}
+
+// TestUnfitValues goes through all keys there are: what cannot be used leaves the
+// default in force, and is reported with the key, where it is from, and what is
+// allowed. One key's mistake is no other's.
+func TestUnfitValues(t *testing.T) {
+	t.Parallel()
+	fit := "recall_max_chars = 5000\n"
+	for _, k := range Keys() {
+		kind := fmt.Sprintf("%T", k.Default)
+		switch {
+		case k.Name == "recall_timeout":
+			kind = "duration"
+		case kind == "[]interface {}":
+			kind = "list"
+		}
+		if unfit[kind] == nil {
+			t.Fatalf("%s has the type %s, for which nothing is tried", k.Name, kind)
+		}
+		if k.Allowed == "" || k.Doc == "" || k.Env == "" {
+			t.Errorf("%s says too little of itself: %+v", k.Name, k)
+		}
+		for _, value := range append(append([]string{}, unfit[""]...), unfit[kind]...) {
+			text := k.Name + " = " + value + "\n"
+			if k.Name != "recall_max_chars" {
+				text += fit
+			}
+			got, problems := load(t, text, nil)
+			want := defaults
+			whole := !strings.Contains(value, "99999999999999999999") // which is no TOML at all
+			if k.Name != "recall_max_chars" && whole {
+				want.RecallMaxChars = 5000
+			}
+			if !reflect.DeepEqual(got, want) {
+				t.Errorf("%s: %+v", text, got)
+			}
+			if len(problems) != 1 {
+				t.Errorf("%s: problems %v", text, problems)
+				continue
+			}
+			if p := problems[0]; p.Origin != "config.toml" || whole && (p.Key != k.Name || !strings.Contains(p.Reason, k.Allowed) && !strings.Contains(value, "${")) {
+				t.Errorf("%s: problem %+v", text, p)
+			}
+		}
+		// The same from the environment, where all is text.
+		for _, value := range unfit[kind] {
+			value, quoted := strings.CutPrefix(value, "\"")
+			value = strings.TrimSuffix(value, "\"")
+			if !quoted && kind == "string" || value == "" || strings.HasPrefix(value, "[") {
+				continue
+			}
+			if value == "1.0" && kind != "int64" || value == "true" && kind == "bool" {
+				continue
+			}
+			got, problems := load(t, "", map[string]string{k.Env: value})
+			if !reflect.DeepEqual(got, defaults) || len(problems) != 1 || problems[0].Key != k.Name || problems[0].Origin != k.Env || !strings.Contains(problems[0].Reason, k.Allowed) {
+				t.Errorf("%s=%s: %+v, %v", k.Env, value, got, problems)
+			}
+		}
+		// Misspelt, in ways that people do.
+		for _, name := range []string{strings.ToUpper(k.Name), strings.ReplaceAll(k.Name, "_", "-") + "x", k.Name + "s"} {
+			got, problems := load(t, name+" = "+literal(k.Default)+"\n", nil)
+			if !reflect.DeepEqual(got, defaults) || len(problems) != 1 || problems[0].Key != name || !strings.Contains(problems[0].Reason, k.Name) {
+				t.Errorf("%s: %+v, %v", name, got, problems)
+			}
+		}
+		// In a section where it does not belong.
+		if got, problems := load(t, "[memory]\n"+k.Name+" = "+literal(k.Default)+"\n", nil); !reflect.DeepEqual(got, defaults) || len(problems) != 1 {
+			t.Errorf("%s in a section: %+v, %v", k.Name, got, problems)
+		}
+	}
 }

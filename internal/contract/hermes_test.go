@@ -268,12 +268,12 @@ func TestHermesCommands(t *testing.T) {
 	}
 	hermes("available", "memory", "status")
 	hermes("hermes       connected", "reme", "status")
-	hermes("recall works, capture works", "reme", "doctor")
+	hermes("recall works", "reme", "doctor")
 	hermes("nothing to change", "reme", "setup")
 	hermes("", "memory", "off")
 	doctor(3, "no memory provider is chosen")
 	hermes("config.yaml", "memory", "setup", "reme")
-	doctor(0, "recall works, capture works")
+	doctor(0, "recall works")
 	hermes("", "config", "set", "memory.provider", "honcho")
 	doctor(3, `another memory provider, "honcho"`)
 	hermes("config.yaml", "memory", "setup", "reme")
@@ -286,7 +286,7 @@ func TestHermesCommands(t *testing.T) {
 	w.put(provider, string(text)+"\nimport no_such_module\n", 0o600)
 	doctor(3, "Hermes cannot load the memory provider")
 	w.must("install", "hermes")
-	doctor(0, "recall works, capture works")
+	doctor(0, "recall works")
 
 	w.must("uninstall", "hermes")
 	raw, err := os.ReadFile(filepath.Join(w.home, hermesConfig))
@@ -345,7 +345,7 @@ func TestHermesShellHooks(t *testing.T) {
 		w.Errorf("doctor: exit status %d\n%s%s", r.Code, r.Stdout, r.Stderr)
 	}
 	w.must("install", "hermes", "--trust")
-	if r := w.hook("doctor", "hermes"); r.Code != 0 || !strings.Contains(r.Stdout, "recall works, capture works") {
+	if r := w.hook("doctor", "hermes"); r.Code != 0 || !strings.Contains(r.Stdout, "recall works") {
 		w.Errorf("doctor: exit status %d\n%s%s", r.Code, r.Stdout, r.Stderr)
 	}
 	noteBudgets(w)

@@ -198,7 +198,7 @@ func TestOpenClawEmbedded(t *testing.T) {
 		w.Errorf("plugins doctor: %v\n%s%s", err, doctor.Stdout, doctor.Stderr)
 	}
 	w.command(o, "connected", "reme", "status")
-	w.command(o, "recall works, capture works", "reme", "doctor")
+	w.command(o, "recall works", "reme", "doctor")
 	w.command(o, "nothing to change", "reme", "setup")
 
 	var ids []string

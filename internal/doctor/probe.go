@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,6 +18,7 @@ import (
 	"github.com/agentscope-ai/reme-hook/hooks"
 	"github.com/agentscope-ai/reme-hook/internal/config"
 	"github.com/agentscope-ai/reme-hook/internal/durable"
+	"github.com/agentscope-ai/reme-hook/workspace"
 )
 
 // Call runs one hook of a host as the host would, in an environment, and
@@ -31,45 +34,89 @@ type Side struct {
 // probeWait bounds one hook of a probe. It is more than any hook takes.
 const probeWait = 5 * time.Second
 
+// probePattern is how the folders of probes are named.
+const probePattern = "reme-hook-probe-"
+
+// Loop is what a probe found out: why a half of the loop is broken, nil if it
+// works.
+type Loop struct{ Capture, Recall error }
+
+// Err is the first of its errors.
+func (l Loop) Err() error { return cmp.Or(l.Capture, l.Recall) }
+
 // Probe tells something to one host's hooks and asks another's for it (they may
-// be the same), in a scratch memory that is removed afterwards. The error says
-// which half of the loop is broken.
-func Probe(ctx context.Context, teach, ask Side) error {
-	scratch, err := os.MkdirTemp("", "reme-hook-probe-")
+// be the same), in a scratch memory that is removed afterwards. If nothing was
+// captured, the memory is told by other means, so that recall is tried all the
+// same. environ is the environment of the hooks, to which the scratch memory is
+// added. What fails is tried once more: on a busy machine, a hook gives up before
+// it keeps its host waiting.
+func Probe(ctx context.Context, environ []string, teach, ask Side) Loop {
+	l := probe(ctx, environ, teach, ask)
+	if l.Err() != nil && ctx.Err() == nil {
+		l = probe(ctx, environ, teach, ask)
+	}
+	return l
+}
+
+func probe(ctx context.Context, environ []string, teach, ask Side) Loop {
+	scratch, err := os.MkdirTemp("", probePattern)
 	if err != nil {
-		return err
+		return Loop{err, err}
 	}
 	defer os.RemoveAll(scratch)
-	env := append(os.Environ(),
+	folder := filepath.Join(scratch, "workspace")
+	env := append(slices.Clone(environ),
 		"REME_INTEGRATIONS_DIR="+filepath.Join(scratch, "integrations"),
-		"REME_SERVICE="+config.Embedded, "REME_WORKSPACE="+filepath.Join(scratch, "workspace"), "REME_UPSTREAM=off",
+		"REME_SERVICE="+config.Embedded, "REME_WORKSPACE="+folder, "REME_UPSTREAM=off",
 		"REME_RECALL=true", "REME_CAPTURE=true", "REME_EXCLUDE=", hooks.GuardEnv+"=", hooks.BypassEnv+"=")
 	fact := fmt.Sprintf("probe%08d", rand.IntN(1e8))
-	if _, err := teach.run(ctx, env, hooks.Event{
-		Kind: hooks.Prompt, Session: client.Session{ID: "probe-teach"}, Turn: "probe-turn-1", Cwd: scratch,
-		Prompt: "Remember that the codename of the lighthouse project is " + fact + ".",
-	}); err != nil {
-		return err
+	said := "Remember that the codename of the lighthouse project is " + fact + "."
+	var l Loop
+	for _, e := range []hooks.Event{{Kind: hooks.Prompt, Prompt: said}, {Kind: hooks.TurnEnd, Reply: "Noted: " + fact + "."}} {
+		e.Session, e.Turn, e.Cwd = client.Session{ID: "probe-teach"}, "probe-turn-1", scratch
+		if _, err := teach.run(ctx, env, e); err != nil {
+			l.Capture = cmp.Or(l.Capture, fmt.Errorf("capture does not work: %w", err))
+		}
 	}
-	if _, err := teach.run(ctx, env, hooks.Event{
-		Kind: hooks.TurnEnd, Session: client.Session{ID: "probe-teach"}, Turn: "probe-turn-1", Cwd: scratch, Reply: "Noted: " + fact + ".",
-	}); err != nil {
-		return err
+	if l.Capture == nil && !captured(folder) {
+		l.Capture = errors.New("capture does not work: the hooks ran, but the turn did not reach the memory")
 	}
-	if rows, err := durable.Glob(scratch, "workspace/session/dialog/*/*.jsonl"); err != nil || len(rows) == 0 {
-		return errors.New("capture does not work: the hooks ran, but the turn did not reach the memory")
+	if l.Capture != nil {
+		if err := tell(ctx, folder, said); err != nil {
+			l.Recall = err
+			return l
+		}
 	}
 	out, err := ask.run(ctx, env, hooks.Event{
 		Kind: hooks.Prompt, Session: client.Session{ID: "probe-ask"}, Turn: "probe-turn-2", Cwd: scratch,
 		Prompt: "What is the codename of the lighthouse project?",
 	})
+	switch {
+	case err != nil:
+		l.Recall = fmt.Errorf("recall does not work: %w", err)
+	case !bytes.Contains(out, []byte(fact)):
+		l.Recall = errors.New("recall does not work: the memory has the answer, but the prompt did not get it")
+	}
+	return l
+}
+
+// captured tells whether a workspace has a session.
+func captured(folder string) bool {
+	rows, err := durable.Glob(folder, "session/dialog/*/*.jsonl")
+	return err == nil && len(rows) > 0
+}
+
+// tell puts something into a workspace without a hook.
+func tell(ctx context.Context, folder, said string) error {
+	ws, err := workspace.Open(folder, workspace.Options{Now: time.Now, Location: time.UTC})
 	if err != nil {
 		return err
 	}
-	if !bytes.Contains(out, []byte(fact)) {
-		return errors.New("recall does not work: the turn was captured, but the prompt did not get it")
-	}
-	return nil
+	defer ws.Close()
+	_, err = ws.Append(ctx, client.AppendRequest{Session: client.Session{Host: "probe", Scope: "default", ID: "probe-told"}, Events: []client.Event{
+		{ID: "probe-turn-0:user", Role: client.User, Content: said, CreatedAt: time.Now()},
+	}})
+	return err
 }
 
 func (s Side) run(ctx context.Context, env []string, e hooks.Event) ([]byte, error) {
@@ -80,15 +127,15 @@ func (s Side) run(ctx context.Context, env []string, e hooks.Event) ([]byte, err
 
 // Exec runs a command with a payload on stdin. An exit status other than 0 and
 // output on stderr are errors: a host would show them.
-func Exec(ctx context.Context, env []string, payload []byte, name string, args ...string) ([]byte, error) {
+func Exec(c *exec.Cmd, env []string, payload []byte) ([]byte, error) {
 	var stdout, stderr bytes.Buffer
-	c := exec.CommandContext(ctx, name, args...)
 	c.Env, c.Stdin, c.Stdout, c.Stderr = env, bytes.NewReader(payload), &stdout, &stderr
+	c.WaitDelay = time.Second // what it has started may hold the pipes
 	if err := c.Run(); err != nil {
-		return nil, fmt.Errorf("run %s: %w", name, err)
+		return nil, fmt.Errorf("run %s: %w", c.Path, err)
 	}
 	if stderr.Len() > 0 {
-		return nil, fmt.Errorf("run %s: it wrote to stderr: %.200s", name, strings.TrimSpace(stderr.String()))
+		return nil, fmt.Errorf("run %s: it wrote to stderr: %.200s", c.Path, strings.Join(strings.Fields(stderr.String()), " "))
 	}
 	return stdout.Bytes(), nil
 }

@@ -17,42 +17,49 @@ import (
 const toolsWait = 5 * time.Second
 
 // tools looks at the MCP servers that a host is configured with.
-func (d Doctor) tools(ctx context.Context, area string, report install.Report) []Finding {
+func (d Doctor) tools(ctx context.Context, area string, report install.Report, again *mend) []Finding {
 	var out []Finding
-	add := func(level Level, what, do string) { out = append(out, Finding{area, level, what, do}) }
+	add := func(code install.Code, level Level, what, do string) {
+		out = append(out, Finding{Area: area, Code: code, Level: level, What: what, Do: do})
+	}
+	outdated := func(code install.Code, what string) {
+		out = append(out, Finding{Area: area, Code: code, Level: Problem, What: what, Do: command(area, report)}.with(again))
+	}
 	for _, s := range report.Servers {
 		if !s.Ours() {
 			if report.OwnTools {
 				continue
 			}
-			add(Note, fmt.Sprintf("the MCP server named %s in %s is another's: the model has that one, not ours", install.ServerName, s.File), "to have ours rename it, then "+again(area, report))
+			add("server-foreign", Note, fmt.Sprintf("the MCP server named %s in %s is another's: the model has that one, not ours", install.ServerName, s.File), "to have ours rename it, then "+command(area, report))
 			continue
 		}
 		if s.Off {
-			add(Note, "our MCP server is switched off in "+s.File, "")
+			add("server-off", Note, "our MCP server is switched off in "+s.File, "switch it on there if the model is to have the memory as tools")
 			continue
 		}
 		if !s.Current {
-			add(Problem, fmt.Sprintf("the MCP server in %s is not as this version installs it: %s %s", s.File, s.Command, strings.Join(s.Args, " ")), again(area, report))
+			outdated("server-outdated", "the MCP server in "+s.File+" is not as this version installs it: "+s.Command)
 		}
-		if names, err := listTools(ctx, s.Server); err != nil {
-			add(Problem, fmt.Sprintf("the MCP server in %s does not work: %v", s.File, err), again(area, report))
+		if names, err := d.Tools(ctx, d.Env.Environ, s.Server); err != nil {
+			outdated("server", fmt.Sprintf("the MCP server in %s does not work: %v", s.File, err))
 		} else {
-			add(OK, "the model has the tools "+strings.Join(names, ", ")+" (asked the MCP server in "+s.File+")", "")
+			add("server", OK, "the model has the tools "+strings.Join(names, ", ")+" (asked the MCP server in "+s.File+")", "")
 		}
 	}
 	if len(report.Servers) == 0 && len(report.Hooks) > 0 && !report.OwnTools {
-		add(Note, "no MCP server: the model cannot search the memory by itself", again(area, report))
+		add("server-none", Note, "no MCP server: the model cannot search the memory by itself", command(area, report))
 	}
 	return out
 }
 
-// listTools starts a server as a host would and asks it for its tools.
-func listTools(ctx context.Context, s install.Server) ([]string, error) {
+// ListTools starts a server as a host would and asks it for its tools.
+func ListTools(ctx context.Context, environ []string, s install.Server) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, toolsWait)
 	defer cancel()
 	client := mcp.NewClient(&mcp.Implementation{Name: "reme-hook doctor"}, nil)
-	session, err := client.Connect(ctx, &mcp.CommandTransport{Command: exec.CommandContext(ctx, s.Command, s.Args...)}, nil)
+	cmd := exec.CommandContext(ctx, s.Command, s.Args...)
+	cmd.Env = environ
+	session, err := client.Connect(ctx, &mcp.CommandTransport{Command: cmd}, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -19,21 +19,21 @@ func (d Doctor) upstream(ctx context.Context) []Finding {
 		st, err = d.Upstream.Status()
 	}
 	if err != nil {
-		return []Finding{{serviceArea, Problem, "what is known of ReMe cannot be read or kept: " + err.Error(), "make " + d.Upstream.Dir + " readable and writable"}}
+		return []Finding{problem("upstream-state", "what is known of ReMe cannot be read or kept: "+err.Error(), "make "+d.Upstream.Dir+" readable and writable")}
 	}
 	out := []Finding{d.server(k)}
 	if k.Kind == reme.Released && !k.Idempotent() {
-		out = append(out, Finding{serviceArea, Note, "this ReMe does not know a request again: after a crash one may be extracted twice", "upgrade it to 0.4.2.0"})
+		out = append(out, note("upstream-old", "this ReMe does not know a request again: after a crash one may be extracted twice", "upgrade it to 0.4.2.0"))
 	}
 	if k.Host != "" && k.Host != "localhost" && !net.ParseIP(k.Host).IsLoopback() {
-		out = append(out, Finding{serviceArea, Problem, "ReMe listens on " + k.Host + " and asks nobody who he is", "start it with service.host=127.0.0.1"})
+		out = append(out, problem("upstream-open", "ReMe listens on "+k.Host+" and asks nobody who he is", "start it with service.host=127.0.0.1"))
 	}
 	level := Note
 	if st.NeedsUser() {
 		level = Problem
 	}
 	for _, line := range st.Lines() {
-		out = append(out, Finding{serviceArea, level, "forwarding to ReMe: " + line, "reme-hook upstream"})
+		out = append(out, Finding{Area: serviceArea, Code: "upstream-work", Level: level, What: "forwarding to ReMe: " + line, Do: "reme-hook upstream"})
 	}
 	return out
 }
@@ -42,7 +42,7 @@ func (d Doctor) upstream(ctx context.Context) []Finding {
 // address.
 func (d Doctor) server(k upstream.Known) Finding {
 	named := d.Upstream.Target != upstream.Auto
-	f := Finding{Area: serviceArea, Level: Note, What: "no ReMe at " + d.Upstream.URL + ": " + k.Why}
+	f := Finding{Area: serviceArea, Code: "upstream", Level: Note, What: "no ReMe at " + d.Upstream.URL + ": " + k.Why}
 	switch k.Kind {
 	case reme.Released:
 		f.Level, f.What = OK, "ReMe "+k.Version+" at "+d.Upstream.URL+" makes notes"

@@ -42,6 +42,12 @@ const (
 	tempSuffix = ".tmp"
 )
 
+// Temporary tells whether a name is that of a temporary file, of a writer that may
+// be at work or not.
+func Temporary(name string) bool {
+	return strings.HasPrefix(name, tempPrefix) && strings.HasSuffix(name, tempSuffix)
+}
+
 // replace tries again if its temporary file is gone: a [Sweep] may come between
 // its making and its locking.
 func replace(path string, data []byte, sync bool) (err error) {
@@ -127,7 +133,7 @@ func Sweep(dir string) error {
 		return err
 	}
 	for _, e := range entries {
-		if !e.Type().IsRegular() || !strings.HasPrefix(e.Name(), tempPrefix) || !strings.HasSuffix(e.Name(), tempSuffix) {
+		if !e.Type().IsRegular() || !Temporary(e.Name()) {
 			continue
 		}
 		path := filepath.Join(dir, e.Name())
