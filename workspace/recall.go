@@ -7,10 +7,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"math"
-	"path/filepath"
 	"slices"
 	"time"
-	"unicode/utf8"
 
 	"github.com/agentscope-ai/reme-hook/client"
 )
@@ -19,8 +17,9 @@ const (
 	defaultLimit    = 5
 	defaultMaxChars = 4000
 
-	maxCandidates = 200 // docs that are scored in full
-	maxRead       = 24  // docs whose text is read to compare them
+	maxCandidates = 200  // docs that are scored in full
+	maxDescribed  = 1000 // docs that are looked up, should many be of the running session
+	maxRead       = 24   // docs whose text is read to compare them
 	maxReadBytes  = 4 << 20
 	leastCover    = 0.2  // share of a query below which a doc is not looked at
 	floor         = 0.3  // scores below are noise
@@ -51,8 +50,13 @@ func (r *recall) do(ctx context.Context) client.RecallResult {
 	start := time.Now()
 	res := client.RecallResult{Items: []client.Item{}}
 	find := r.run
-	if r.req.Purpose == client.ForSessionStart && r.req.Query == "" {
-		find = r.latest
+	if r.req.Query == "" {
+		switch r.req.Purpose {
+		case client.ForSessionStart:
+			find = r.profile
+		case client.ForCompact:
+			find = r.thread
+		}
 	}
 	if r.req.Limit >= 0 && r.req.MaxChars >= 0 {
 		passages := r.askElsewhere(ctx)
@@ -104,45 +108,6 @@ type hit struct {
 	terms map[string]struct{}
 }
 
-// maxLatest bounds how many of a project's newest docs are looked at.
-const maxLatest = 100
-
-// latest finds what was last said in the project.
-func (r *recall) latest(ctx context.Context, x *index) error {
-	r.hits, r.more = nil, 0
-	root := projectRoot(r.req.Cwd)
-	if root == "" {
-		return nil
-	}
-	below := root + string(filepath.Separator)
-	rows, err := x.db.QueryContext(ctx, `SELECT id FROM docs WHERE cwd = ? OR substr(cwd, 1, ?) = ? ORDER BY at DESC LIMIT ?`,
-		root, utf8.RuneCountInString(below), below, maxLatest)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	var hits []*hit
-	for rows.Next() {
-		h := &hit{score: 1}
-		if err := rows.Scan(&h.id); err != nil {
-			return err
-		}
-		hits = append(hits, h)
-	}
-	if err := rows.Err(); err != nil {
-		return err
-	}
-	if err := r.describe(ctx, x, hits); err != nil {
-		return err
-	}
-	hits = slices.DeleteFunc(hits, func(h *hit) bool { return !r.wanted(h) })
-	r.rank(hits)
-	hits = r.readTexts(ctx, hits)
-	r.leaveOutShown(hits)
-	r.choose(slices.DeleteFunc(hits, func(h *hit) bool { return h.verdict != "" }))
-	return nil
-}
-
 func (r *recall) run(ctx context.Context, x *index) error {
 	err := r.find(ctx, x)
 	if err != nil || len(r.hits) > 0 {
@@ -180,6 +145,7 @@ func (r *recall) find(ctx context.Context, x *index) error {
 		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(b.id, a.id))
 	})
 	var kept []*hit
+	hits = hits[:min(len(hits), maxDescribed)]
 	for len(hits) > 0 && len(kept) < maxCandidates/2 {
 		n := min(len(hits), maxCandidates)
 		if err := r.describe(ctx, x, hits[:n]); err != nil {
