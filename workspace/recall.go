@@ -17,9 +17,8 @@ const (
 	defaultLimit    = 5
 	defaultMaxChars = 4000
 
-	maxCandidates = 200  // docs that are scored in full
-	maxDescribed  = 1000 // docs that are looked up, should many be of the running session
-	maxRead       = 24   // docs whose text is read to compare them
+	maxCandidates = 200 // docs that are scored in full
+	maxRead       = 24  // docs whose text is read to compare them
 	maxReadBytes  = 4 << 20
 	leastCover    = 0.2  // share of a query below which a doc is not looked at
 	floor         = 0.3  // scores below are noise
@@ -145,7 +144,6 @@ func (r *recall) find(ctx context.Context, x *index) error {
 		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(b.id, a.id))
 	})
 	var kept []*hit
-	hits = hits[:min(len(hits), maxDescribed)]
 	for len(hits) > 0 && len(kept) < maxCandidates/2 {
 		n := min(len(hits), maxCandidates)
 		if err := r.describe(ctx, x, hits[:n]); err != nil {
