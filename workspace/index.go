@@ -369,7 +369,7 @@ func (w *Workspace) readMemory(ctx, syncCtx context.Context, fn func(*index) err
 		return err
 	}
 	// What could be indexed in time is better than nothing.
-	_ = w.sync(syncCtx, x)
+	_ = w.syncLocked(syncCtx, x)
 	if err = fn(x); err != nil {
 		w.mu.Lock()
 		defer w.mu.Unlock()
