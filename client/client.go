@@ -105,8 +105,9 @@ type FlushResult struct {
 	Pending int  `json:"pending"` // sessions whose extraction is still to be done
 }
 
-// Purpose says what a recall is for. ForSessionStart without a query asks for what
-// was last said in the project.
+// Purpose says what a recall is for. ForSessionStart without a query asks for the
+// newest notes of the project and for what was last said in it, ForCompact for what
+// was last said in the running session.
 type Purpose string
 
 // The purposes of a recall. With ForCompact the running session's own turns may

@@ -111,6 +111,7 @@ func (c *call) guardPaths() Outcome {
 
 func (c *call) sessionStart() Outcome {
 	var asked string
+	var introduce bool
 	var shown []string
 	err := c.update(func(s *state.Session) error {
 		if s.Repeated(c.fingerprint, c.Now()) {
@@ -122,16 +123,25 @@ func (c *call) sessionStart() Outcome {
 		if c.ev.TurnLost && s.Running && WorthRecalling(s.Asked) {
 			asked = s.Asked
 		}
+		introduce = c.host.StartContext && c.introduces(s)
 		shown = s.Shown
 		c.takeLog(s)
 		return nil
 	})
 	c.pokeIfPending()
-	if err != nil || asked == "" {
+	if err != nil || asked == "" && !introduce {
 		return Outcome{}
 	}
 	// The compaction took the memories of the turn that goes on.
-	return c.show(c.recall(asked, false, shown))
+	return c.show(c.recall(asked, introduce, shown))
+}
+
+// introduces tells whether the session is to be told of its project now, and
+// remembers that it was.
+func (c *call) introduces(s *state.Session) bool {
+	now := c.Config.ProjectContext && !s.Introduced
+	s.Introduced = s.Introduced || now
+	return now
 }
 
 func (c *call) prompt() Outcome {
@@ -175,8 +185,7 @@ func (c *call) prompt() Outcome {
 		}
 		s.Prompts = max(s.Prompts, c.spooled(turn, client.User)) + 1
 		s.Asked = asked
-		introduce := c.Config.ProjectContext && !s.Introduced
-		s.Introduced = s.Introduced || introduce
+		introduce := c.introduces(s)
 		if query != "" || introduce {
 			// Meanwhile the prompt goes to the disk.
 			recalled = c.recall(query, introduce, slices.Clone(s.Shown))
@@ -232,7 +241,7 @@ func (c *call) recall(query string, introduce bool, shown []string) <-chan clien
 			res, err = svc.Recall(ctx, req)
 		}
 		if err == nil && introduce {
-			err = introduction(ctx, svc, req, &res)
+			err = c.introduction(ctx, svc, req, &res)
 		}
 		took := c.Now().Sub(start).Milliseconds()
 		if err := c.Link.Recalled(err, c.Now()); err != nil {
@@ -248,21 +257,38 @@ func (c *call) recall(query string, introduce bool, shown []string) <-chan clien
 	return answer
 }
 
-// introduction adds what was last said in the project to an answer, as far as
-// its limits leave room.
-func introduction(ctx context.Context, svc client.Service, req client.RecallRequest, res *client.RecallResult) error {
-	for _, it := range res.Items {
-		req.Limit--
-		req.MaxChars -= utf8.RuneCountInString(it.Snippet)
-		req.Exclude = append(req.Exclude, it.ID)
+// maxProfile bounds what a session is told of its project, and maxThread what it is
+// told of itself, in characters.
+const (
+	maxProfile = 1500
+	maxThread  = 800
+)
+
+// introduction adds what there is to know of the project to an answer, and after a
+// compaction where this session is, as far as the limits of the answer leave room.
+func (c *call) introduction(ctx context.Context, svc client.Service, req client.RecallRequest, res *client.RecallResult) error {
+	add := func(purpose client.Purpose, most int) error {
+		r := req
+		r.Query, r.Purpose, r.Exclude = "", purpose, slices.Clone(req.Exclude)
+		for _, it := range res.Items {
+			r.Limit--
+			r.MaxChars -= utf8.RuneCountInString(it.Snippet)
+			r.Exclude = append(r.Exclude, it.ID)
+		}
+		if r.Limit < 1 || r.MaxChars < 1 {
+			return nil
+		}
+		r.MaxChars = min(r.MaxChars, most)
+		more, err := svc.Recall(ctx, r)
+		res.Items = append(res.Items, more.Items...)
+		return err
 	}
-	if req.Limit < 1 || req.MaxChars < 1 {
-		return nil
+	if c.ev.Compacted {
+		if err := add(client.ForCompact, maxThread); err != nil {
+			return err
+		}
 	}
-	req.Query, req.Purpose = "", client.ForSessionStart
-	latest, err := svc.Recall(ctx, req)
-	res.Items = append(res.Items, latest.Items...)
-	return err
+	return add(client.ForSessionStart, maxProfile)
 }
 
 // show makes the frame of what was recalled and remembers that the session has

@@ -49,6 +49,8 @@ type Event struct {
 	// ContextLost (SessionStart, Prompt, PreCompact, SessionEnd) tells that what was injected before the
 	// running turn is gone, TurnLost that what was injected in it is gone as well.
 	ContextLost, TurnLost bool
+	// Compacted (SessionStart) tells that the host has shortened the conversation.
+	Compacted bool
 	// Paths (PreToolUse) are what a file tool is asked to open; empty for other
 	// tools.
 	Paths []string
@@ -83,6 +85,8 @@ type Adapter struct {
 	// MaxContext is the largest context the host passes on whole, in Size's unit.
 	MaxContext int
 	Size       func(string) int
+	// StartContext tells that what the start of a session says reaches the model.
+	StartContext bool
 	// Transient tells that what is injected with a prompt goes to the model with
 	// that turn only. The host announces the prompt again for each attempt at it.
 	Transient bool

@@ -31,6 +31,7 @@ func DecodeJSON(kind Kind, p Payload, turnID string) Event {
 	case SessionStart:
 		e.ContextLost = slices.Contains([]string{"compact", "clear"}, p.String("source"))
 		e.TurnLost = e.ContextLost
+		e.Compacted = p.String("source") == "compact"
 	}
 	return e
 }

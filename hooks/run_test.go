@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -121,7 +122,7 @@ func newWorld(t *testing.T) *world {
 		Decode: func(_ Kind, p Payload) Event {
 			return Event{Name: p.String("name"), Session: client.Session{Scope: "s", ID: p.String("session")}, Turn: client.TurnID(p.String("turn")),
 				Cwd: p.String("cwd"), Prompt: p.Text("text"), Reply: p.Text("text"), Summary: p.Text("text"), Answered: p.Text("answered"), Note: p.Text("text"), Subagent: p.String("agent") != "",
-				ContextLost: p.String("source") != "", TurnLost: p.String("source") == "compact", Paths: []string{p.String("path")}}
+				ContextLost: p.String("source") != "", TurnLost: p.String("source") == "compact", Compacted: p.String("source") == "compact", Paths: []string{p.String("path")}}
 		},
 		Encode:     func(_ Event, o Outcome) []byte { return []byte(o.Context + o.Deny) },
 		MaxContext: 10000, Size: Bytes,
@@ -353,7 +354,7 @@ func TestProjectContext(t *testing.T) {
 	if len(w.svc.recalled) != 2 {
 		t.Fatalf("asked %+v", w.svc.recalled)
 	}
-	if r := w.svc.recalled[1]; r.Purpose != client.ForSessionStart || r.Query != "" || r.Limit != 4 || r.MaxChars != 4000-len("memory") || len(r.Exclude) != 1 {
+	if r := w.svc.recalled[1]; r.Purpose != client.ForSessionStart || r.Query != "" || r.Limit != 4 || r.MaxChars != maxProfile || len(r.Exclude) != 1 {
 		t.Errorf("asked %+v", r)
 	}
 	w.hook("prompt", "text", "and then?")
@@ -364,6 +365,44 @@ func TestProjectContext(t *testing.T) {
 	w.hook("prompt", "text", "go on", "turn", "t2")
 	if n := len(w.svc.recalled); n != 5 || w.svc.recalled[4].Purpose != client.ForSessionStart {
 		t.Errorf("after a compaction: %+v", w.svc.recalled[3:])
+	}
+}
+
+func TestProjectContextAtTheStart(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.host.StartContext = true
+	w.svc.answer = client.RecallResult{Items: []client.Item{{ID: "m1", Path: "p", Snippet: "memory"}}}
+	if out := w.hook("start", "cwd", "/p"); out != "" {
+		t.Errorf("nobody asked for %q", out)
+	}
+	w.Config.ProjectContext = true
+	if out := w.hook("start", "cwd", "/p"); !strings.Contains(out, "memory") {
+		t.Errorf("the session starts with %q", out)
+	}
+	purposes := func() (list []client.Purpose) {
+		for _, r := range w.svc.recalled {
+			list = append(list, r.Purpose)
+		}
+		w.svc.recalled = nil
+		return list
+	}
+	if got := purposes(); !slices.Equal(got, []client.Purpose{client.ForSessionStart}) {
+		t.Errorf("asked for %q", got)
+	}
+	w.clock = w.clock.Add(time.Minute)
+	if out := w.hook("start", "cwd", "/p"); out != "" {
+		t.Errorf("resumed, it has %q again", out)
+	}
+	w.hook("prompt", "text", "what is new?", "cwd", "/p", "turn", "t1")
+	if r := w.svc.recalled; len(r) != 1 || !slices.Equal(r[0].Exclude, []string{"m1"}) {
+		t.Errorf("the prompt asked %+v", r)
+	}
+	purposes()
+	w.hook("stop", "text", "done", "turn", "t1")
+	w.hook("start", "source", "compact", "cwd", "/p")
+	if got := purposes(); !slices.Equal(got, []client.Purpose{client.ForCompact, client.ForSessionStart}) {
+		t.Errorf("after a compaction, asked for %q", got)
 	}
 }
 

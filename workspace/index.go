@@ -38,6 +38,7 @@ CREATE TABLE files(
 	events INTEGER NOT NULL, turns INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL);
 CREATE INDEX files_mtime ON files(mtime);
 CREATE INDEX files_key ON files(key);
+CREATE INDEX files_cwd ON files(cwd, last);
 CREATE INDEX files_folder ON files(` + folderOf + `);
 CREATE TABLE folders(path TEXT PRIMARY KEY, mtime INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE events(file INTEGER NOT NULL, id INTEGER NOT NULL, PRIMARY KEY(file, id)) WITHOUT ROWID;
@@ -368,7 +369,7 @@ func (w *Workspace) readMemory(ctx, syncCtx context.Context, fn func(*index) err
 		return err
 	}
 	// What could be indexed in time is better than nothing.
-	_ = w.sync(syncCtx, x)
+	_ = w.syncLocked(syncCtx, x)
 	if err = fn(x); err != nil {
 		w.mu.Lock()
 		defer w.mu.Unlock()

@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -44,6 +45,19 @@ func TestLatestOfAProject(t *testing.T) {
 	}
 	if got := recall(client.RecallRequest{}); got != "" {
 		t.Errorf("of no project: %q", got)
+	}
+	for i, cwd := range []string{"/src/app", "/src/other", "/src/app"} {
+		req := client.RememberRequest{Content: fmt.Sprintf("decided %d", i), Cwd: cwd, CreatedAt: noon.Add(time.Duration(-i) * time.Hour)}
+		if _, err := w.Remember(ctx, req); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := recall(client.RecallRequest{Cwd: "/src/app", Limit: 2}); !strings.HasPrefix(got, "decided ") || !strings.HasSuffix(got, " /src/app/sub") {
+		t.Errorf("a note and a turn: %q", got)
+	}
+	res, err := w.Recall(ctx, client.RecallRequest{Purpose: client.ForCompact, Host: running.Host, ScopeID: running.Scope, Session: running.ID, Cwd: "/src/other"})
+	if err != nil || len(res.Items) != 1 || res.Items[0].Snippet != "user: said in /src/app" || res.Omitted != 0 {
+		t.Errorf("the running session: %+v, %v", res, err)
 	}
 }
 

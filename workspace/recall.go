@@ -7,10 +7,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"math"
-	"path/filepath"
 	"slices"
 	"time"
-	"unicode/utf8"
 
 	"github.com/agentscope-ai/reme-hook/client"
 )
@@ -51,8 +49,13 @@ func (r *recall) do(ctx context.Context) client.RecallResult {
 	start := time.Now()
 	res := client.RecallResult{Items: []client.Item{}}
 	find := r.run
-	if r.req.Purpose == client.ForSessionStart && r.req.Query == "" {
-		find = r.latest
+	if r.req.Query == "" {
+		switch r.req.Purpose {
+		case client.ForSessionStart:
+			find = r.profile
+		case client.ForCompact:
+			find = r.thread
+		}
 	}
 	if r.req.Limit >= 0 && r.req.MaxChars >= 0 {
 		passages := r.askElsewhere(ctx)
@@ -102,45 +105,6 @@ type hit struct {
 
 	doc   docText
 	terms map[string]struct{}
-}
-
-// maxLatest bounds how many of a project's newest docs are looked at.
-const maxLatest = 100
-
-// latest finds what was last said in the project.
-func (r *recall) latest(ctx context.Context, x *index) error {
-	r.hits, r.more = nil, 0
-	root := projectRoot(r.req.Cwd)
-	if root == "" {
-		return nil
-	}
-	below := root + string(filepath.Separator)
-	rows, err := x.db.QueryContext(ctx, `SELECT id FROM docs WHERE cwd = ? OR substr(cwd, 1, ?) = ? ORDER BY at DESC LIMIT ?`,
-		root, utf8.RuneCountInString(below), below, maxLatest)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	var hits []*hit
-	for rows.Next() {
-		h := &hit{score: 1}
-		if err := rows.Scan(&h.id); err != nil {
-			return err
-		}
-		hits = append(hits, h)
-	}
-	if err := rows.Err(); err != nil {
-		return err
-	}
-	if err := r.describe(ctx, x, hits); err != nil {
-		return err
-	}
-	hits = slices.DeleteFunc(hits, func(h *hit) bool { return !r.wanted(h) })
-	r.rank(hits)
-	hits = r.readTexts(ctx, hits)
-	r.leaveOutShown(hits)
-	r.choose(slices.DeleteFunc(hits, func(h *hit) bool { return h.verdict != "" }))
-	return nil
 }
 
 func (r *recall) run(ctx context.Context, x *index) error {

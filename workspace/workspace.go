@@ -9,7 +9,9 @@
 // one row an event; daily/<date>/*.md holds the notes, daily/<date>.md lists
 // them; digest/ belongs to ReMe and is only read. An event is on the disk when
 // Append answers, and there once however often it is sent. Rows and notes that
-// someone else adds, changes or removes are seen by the next recall.
+// someone else adds, changes or removes are seen by the next recall; of much that
+// is new it sees a part, and in a large workspace no change of an old file in its
+// place. Drain sees all.
 //
 // # What it refuses
 //

@@ -36,14 +36,15 @@ func Adapter() *hooks.Adapter {
 			"session-end":        hooks.SessionEnd,
 			"pre-tool-use":       hooks.PreToolUse,
 		},
-		Decode:     decode,
-		Encode:     encode,
-		Sample:     func(e hooks.Event) []byte { return hooks.SampleJSON(e, turnID) },
-		Logs:       newLogs(func() string { return configDir(install.Here()) }),
-		MaxContext: maxContext,
-		Size:       hooks.UTF16,
-		Envelopes:  []string{"system-reminder", "local-command-stdout", "local-command-stderr", "local-command-caveat"},
-		Machine:    []string{"task-notification"},
+		Decode:       decode,
+		Encode:       encode,
+		Sample:       func(e hooks.Event) []byte { return hooks.SampleJSON(e, turnID) },
+		Logs:         newLogs(func() string { return configDir(install.Here()) }),
+		MaxContext:   maxContext,
+		Size:         hooks.UTF16,
+		Envelopes:    []string{"system-reminder", "local-command-stdout", "local-command-stderr", "local-command-caveat"},
+		Machine:      []string{"task-notification"},
+		StartContext: true,
 	}
 }
 

@@ -32,13 +32,14 @@ func Adapter() *hooks.Adapter {
 			"session-end":        hooks.SessionEnd,
 			"pre-tool-use":       hooks.PreToolUse,
 		},
-		Decode:     decode,
-		Encode:     hooks.EncodeJSON,
-		Sample:     func(e hooks.Event) []byte { return hooks.SampleJSON(e, turnID) },
-		Logs:       newLogs(func() string { return codexHome(install.Here()) }),
-		MaxContext: maxContext,
-		Size:       hooks.Bytes,
-		Envelopes:  []string{"environment_context", "hook_prompt", "turn_aborted", "subagent_notification"},
+		Decode:       decode,
+		Encode:       hooks.EncodeJSON,
+		Sample:       func(e hooks.Event) []byte { return hooks.SampleJSON(e, turnID) },
+		Logs:         newLogs(func() string { return codexHome(install.Here()) }),
+		MaxContext:   maxContext,
+		Size:         hooks.Bytes,
+		Envelopes:    []string{"environment_context", "hook_prompt", "turn_aborted", "subagent_notification"},
+		StartContext: true,
 	}
 }
 

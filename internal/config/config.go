@@ -105,7 +105,7 @@ func Keys() []Key {
 			set: func(c *Config, v any) error {
 				return setDuration(&c.RecallTimeout, v, 100*time.Millisecond, 2500*time.Millisecond)
 			}, get: func(c *Config) any { return c.RecallTimeout.String() }},
-		{Name: "project_context", Env: "REME_PROJECT_CONTEXT", Doc: "Tell a new session, with its first prompt, what was last said in its project.", Allowed: "true or false", Default: false,
+		{Name: "project_context", Env: "REME_PROJECT_CONTEXT", Doc: "Tell a new session what its project's newest notes say and what was last said in it, and one that was compacted where it was.", Allowed: "true or false", Default: false,
 			set: func(c *Config, v any) error { return setBool(&c.ProjectContext, v) }, get: func(c *Config) any { return c.ProjectContext }},
 		{Name: "compaction_notes", Env: "REME_COMPACTION_NOTES", Doc: "Keep what a host makes of a conversation when it compacts it, as a note.", Allowed: "true or false", Default: true,
 			set: func(c *Config, v any) error { return setBool(&c.CompactionNotes, v) }, get: func(c *Config) any { return c.CompactionNotes }},
