@@ -154,6 +154,7 @@ var faults = []fault{
 	{kind: overHTTP, name: "it hangs", waits: true, begin: answer(hang)},
 	{kind: overHTTP, name: "a byte now and then", waits: true, begin: answer(drip)},
 	{kind: overHTTP, name: "it stores, then hangs", waits: true, begin: (*machine).stall},
+	{kind: overHTTP, name: "it is gone between append and flush", begin: (*machine).forgetful},
 	{kind: overHTTP, name: "connections are reset", begin: answer(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })},
 	{kind: overHTTP, name: "answers are cut", begin: responding(200, `{"success":true`, "Content-Length", "9999")},
 	{kind: overHTTP, name: "status 500", begin: responding(500, `{"answer":"Error","success":false}`)},
@@ -286,6 +287,16 @@ func (m *machine) stall() {
 	answer(func(w http.ResponseWriter, r *http.Request) {
 		m.service.ServeHTTP(httptest.NewRecorder(), r)
 		<-r.Context().Done()
+	})(m)
+}
+
+// forgetful has the service end whenever it is to flush.
+func (m *machine) forgetful() {
+	answer(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/agent_session_flush" {
+			panic(http.ErrAbortHandler)
+		}
+		m.service.ServeHTTP(w, r)
 	})(m)
 }
 

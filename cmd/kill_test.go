@@ -1,3 +1,5 @@
+//go:build unix
+
 package cmd
 
 import (
@@ -9,6 +11,7 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -33,6 +36,7 @@ func TestKilledAtRandom(t *testing.T) {
 	usual := 30 * time.Millisecond // what a hook takes on this machine now
 	killed, points, runs := 0, 0, 0
 
+	signals := []os.Signal{syscall.SIGKILL, syscall.SIGKILL, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT}
 	// run runs a process that may be killed, and tells whether it lived.
 	run := func(make func(env ...string) *exec.Cmd) bool {
 		var env []string
@@ -49,7 +53,7 @@ func TestKilledAtRandom(t *testing.T) {
 			t.Fatal(err)
 		}
 		if how == 1 {
-			defer time.AfterFunc(time.Duration(random.Int64N(int64(usual)*3/2)), func() { cmd.Process.Kill() }).Stop()
+			defer time.AfterFunc(time.Duration(random.Int64N(int64(usual)*3/2)), func() { cmd.Process.Signal(signals[random.IntN(len(signals))]) }).Stop()
 		}
 		err := cmd.Wait()
 		if err == nil && stderr.Len() == 0 {
