@@ -120,16 +120,27 @@ func (c *crowd) settle() {
 			unlocks = append(unlocks, unlock)
 		}
 		complaints := append(c.leftovers(ctx), c.accounts()...)
+		if len(complaints) == 0 {
+			return // with the locks, so that no late deliverer works while the home is removed
+		}
 		for _, unlock := range unlocks {
 			unlock()
 		}
-		if len(complaints) == 0 {
-			return
-		}
 		if ctx.Err() != nil || second > 130_000 {
-			c.Fatal(strings.Join(complaints[:min(len(complaints), 20)], "\n"))
+			c.Fatalf("%s\nlogged:\n%s", strings.Join(complaints[:min(len(complaints), 20)], "\n"), strings.Join(c.failures(), "\n"))
 		}
 	}
+}
+
+// failures are lines of the log that tell why something may be missing.
+func (c *crowd) failures() (out []string) {
+	data, _ := os.ReadFile(filepath.Join(c.home, ".reme", "integrations", "log", "hook.jsonl"))
+	for line := range strings.Lines(string(data)) {
+		if !strings.Contains(line, `"INFO"`) && !strings.Contains(line, `"msg":"state"`) && len(out) < 20 {
+			out = append(out, strings.TrimSpace(line))
+		}
+	}
+	return out
 }
 
 // leftovers finds temporary files, records and locks that nobody will free.
