@@ -384,7 +384,7 @@ func TestHTTP10(t *testing.T) {
 			c.Close()
 		}
 	}()
-	c, err := NewHTTP("http://"+l.Addr().String(), "")
+	c, err := NewHTTP("http://"+l.Addr().String(), "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -367,14 +367,14 @@ func FuzzCursors(f *testing.F) {
 		}
 		c := in.loadCursors("codex")
 		log := hooks.Log{Path: "p", Size: 3}
-		if err := c.put(log, "next"); err != nil {
+		if err := c.put(key(log), log, "next"); err != nil {
 			t.Fatal(err)
 		}
 		if err := c.save(); err != nil {
 			t.Fatal(err)
 		}
-		if cursor, unchanged := in.loadCursors("codex").at(log); cursor != "next" || !unchanged {
-			t.Errorf("read back %q, %v", cursor, unchanged)
+		if c := in.loadCursors("codex"); c.Logs[key(log)].Cursor != "next" || !c.unchanged(key(log), log) {
+			t.Errorf("read back %+v", c.Logs)
 		}
 	})
 }
