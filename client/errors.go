@@ -72,7 +72,7 @@ const (
 // is left alone before it is tried again of itself.
 func RetryWait(err error, failures int) time.Duration {
 	wait := LongestWait
-	if shift := failures - 1; shift < 8 {
+	if shift := max(0, failures-1); shift < 8 { // the number may come from a damaged file
 		wait = min(firstWait<<shift, LongestWait)
 	}
 	if ClassOf(err) == Configuration {

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"io"
@@ -357,5 +358,38 @@ func TestCompatible(t *testing.T) {
 		if (err == nil) != (want == "") || err != nil && (!strings.Contains(err.Error(), want) || ClassOf(err) != Configuration) {
 			t.Errorf("%q: %v", version, err)
 		}
+	}
+}
+
+// A service that speaks HTTP/1.0, and says with the end of the connection where its
+// answer ends, is one like any other.
+func TestHTTP10(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			if req, err := http.ReadRequest(bufio.NewReader(c)); err == nil {
+				io.Copy(io.Discard, req.Body)
+			}
+			io.WriteString(c, "HTTP/1.0 200 OK\r\nContent-Type: application/json\r\n\r\n"+
+				`{"success":true,"answer":"","metadata":{"items":[{"id":"m","path":"p","snippet":"s"}]}}`)
+			c.Close()
+		}
+	}()
+	c, err := NewHTTP("http://"+l.Addr().String(), "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := c.Recall(t.Context(), RecallRequest{Query: "x", Limit: 1})
+	if err != nil || len(res.Items) != 1 {
+		t.Errorf("%+v, %v", res, err)
 	}
 }

@@ -3,6 +3,7 @@ package client
 import (
 	"errors"
 	"fmt"
+	"math"
 	"regexp"
 	"strings"
 	"testing"
@@ -40,7 +41,8 @@ func FuzzSessionKey(f *testing.F) {
 		if strings.Contains(h1+s1+h2+s2, "\x00") {
 			return
 		}
-		if (a == b) != (a.Key() == b.Key()) {
+		// Nor is there a difference of case alone, which some file systems do not see.
+		if (a == b) != strings.EqualFold(string(a.Key()), string(b.Key())) {
 			t.Errorf("%+v and %+v: %s and %s", a, b, a.Key(), b.Key())
 		}
 	})
@@ -85,6 +87,18 @@ func TestValidate(t *testing.T) {
 	for _, bad := range []string{"a\xff", "a\x00b"} {
 		if err := (Session{"codex", "default", bad}).Validate(); ClassOf(err) != Permanent {
 			t.Errorf("%q: %v", bad, err)
+		}
+	}
+}
+
+// The number of failures may come from a file that somebody damaged.
+func TestRetryWait(t *testing.T) {
+	t.Parallel()
+	for _, failures := range []int{math.MinInt, -1, 0, 1, 7, 100, math.MaxInt} {
+		for _, err := range []error{errors.New("down"), &Error{Class: Configuration}} {
+			if wait := RetryWait(err, failures); wait < firstWait || wait > LongestWait*5/4 {
+				t.Errorf("%d failures: %v", failures, wait)
+			}
 		}
 	}
 }

@@ -17,10 +17,10 @@ import (
 func TestCrash(t *testing.T) {
 	t.Parallel()
 	for point, whole := range map[string]bool{
-		"put.begin": false, "put.written": true,
-		"append.written": true, "append.synced": true, "append.indexed": true,
-		"deliver.appended": true, "deliver.removed": true,
-		"note.written": true, "note.listed": true,
+		"put.begin": false, "file.made": false, "file.written": false, "file.renamed": true, "put.written": true,
+		"append.written": true, "append.synced": true, "index.commit": true, "append.indexed": true,
+		"flush.queued": true, "deliver.appended": true, "deliver.removed": true,
+		"note.written": true, "note.listed": true, "rotate.moved": true, "rotate.done": true,
 	} {
 		t.Run(point, func(t *testing.T) {
 			t.Parallel()
@@ -43,6 +43,10 @@ func TestCrash(t *testing.T) {
 			}
 			must(hook("09:00:00", "", "user-prompt-submit", `{"session_id":"s","turn_id":"t1","hook_event_name":"UserPromptSubmit","prompt":"first question"}`))
 			event, payload := "stop", `{"session_id":"s","turn_id":"t1","hook_event_name":"Stop","last_assistant_message":"first answer"}`
+			if strings.HasPrefix(point, "rotate.") {
+				log := filepath.Join(home, ".reme", "integrations", "log", "hook.jsonl")
+				must(os.Truncate(log, 5<<20))
+			}
 			if strings.HasPrefix(point, "note.") {
 				must(hook("09:00:05", "", event, payload))
 				event, payload = "session-end", `{"session_id":"s","hook_event_name":"SessionEnd","reason":"other"}`

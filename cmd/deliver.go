@@ -39,20 +39,17 @@ func newDeliverCommand(a *app) *cobra.Command {
 			}
 			private()
 			time.AfterFunc(deliverLife+forwardLife+time.Minute, func() { os.Exit(exitFailed) })
-			err := a.deliver(context.Background())
-			// One process extracts; meanwhile another may deliver, and all others end.
-			unlock, ok, failed := durable.TryLock(a.extractLock())
-			if failed != nil || !ok {
-				return errors.Join(err, failed)
-			}
-			defer unlock()
-			err = errors.Join(err, a.tidy())
-			if a.config.URL() != "" { // a service at a URL makes its notes itself
-				return err
-			}
-			ctx, cancel := context.WithTimeout(context.Background(), forwardLife)
-			defer cancel()
-			return errors.Join(err, a.withWorkspace(func(ws *workspace.Workspace) error { return a.extract(ctx, ws) }))
+			// One process delivers and one extracts; all others end at once.
+			err := a.alone("deliver.lock", func() error { return a.deliver(context.Background()) })
+			return errors.Join(err, a.alone("extract.lock", func() error {
+				err := a.tidy()
+				if a.config.URL() != "" { // a service at a URL makes its notes itself
+					return err
+				}
+				ctx, cancel := context.WithTimeout(context.Background(), forwardLife)
+				defer cancel()
+				return errors.Join(err, a.withWorkspace(func(ws *workspace.Workspace) error { return a.extract(ctx, ws) }))
+			}))
 		},
 	}
 }
@@ -82,7 +79,15 @@ func (a *app) deliver(ctx context.Context) error {
 	return err
 }
 
-func (a *app) extractLock() string { return filepath.Join(a.dir, "extract.lock") }
+// alone does something unless another process is at it.
+func (a *app) alone(lock string, do func() error) error {
+	unlock, ok, err := durable.TryLock(filepath.Join(a.dir, lock))
+	if err != nil || !ok {
+		return err
+	}
+	defer unlock()
+	return do()
+}
 
 // tidyMark is a file whose time is that of the last tidying; tidyEach is how long it
 // lasts.

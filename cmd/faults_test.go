@@ -3,6 +3,7 @@ package cmd
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io"
@@ -59,6 +60,16 @@ func responding(code int, body string, headers ...string) func(*machine) {
 
 // occupy puts a file where a folder is needed.
 func occupy(elements ...string) func(*machine) {
+	return displace(func(path string) error { return os.WriteFile(path, nil, 0o600) }, elements...)
+}
+
+// occupyFile puts a folder where a file is needed.
+func occupyFile(elements ...string) func(*machine) {
+	return displace(func(path string) error { return os.Mkdir(path, 0o700) }, elements...)
+}
+
+// displace puts something where something else is needed.
+func displace(put func(path string) error, elements ...string) func(*machine) {
 	return func(m *machine) {
 		path := filepath.Join(append([]string{m.home}, elements...)...)
 		if err := os.Rename(path, path+".away"); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -67,11 +78,38 @@ func occupy(elements ...string) func(*machine) {
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			m.Fatal(err)
 		}
-		if err := os.WriteFile(path, nil, 0o600); err != nil {
+		if err := put(path); err != nil {
 			m.Fatal(err)
 		}
 	}
 }
+
+// damage changes the content of the index.
+func damage(change func([]byte) []byte) func(*machine) {
+	return func(m *machine) {
+		path := filepath.Join(append([]string{m.home}, index...)...)
+		data, err := os.ReadFile(path)
+		m.check(err)
+		m.check(os.WriteFile(path, change(data), 0o600))
+	}
+}
+
+// monopolize has another program have the index to itself.
+func monopolize(m *machine) {
+	db, err := sql.Open("sqlite", filepath.Join(append([]string{m.home}, index...)...))
+	m.check(err)
+	_, err = db.Exec("PRAGMA locking_mode=EXCLUSIVE; BEGIN EXCLUSIVE; COMMIT")
+	m.check(err)
+	m.release = db.Close
+}
+
+// jump has the clock go ahead or back.
+func jump(d time.Duration) func(*machine) { return func(m *machine) { m.clock = m.clock.Add(d) } }
+
+var index = []string{"workspace", "metadata", "reme-hook", "index.sqlite"}
+
+// sessionA is the one that faults happen to.
+var sessionA = string(client.Session{Host: "codex", Scope: "default", ID: "a"}.Key())
 
 // clear takes it away again.
 func clear(elements ...string) func(*machine) {
@@ -99,12 +137,24 @@ var faults = []fault{
 	{kind: embedded, name: "a file lies where the spool should be", begin: occupy("integrations", "spool"), end: clear("integrations", "spool")},
 	{kind: embedded, name: "a file lies where the state should be", begin: occupy("integrations", "state"), end: clear("integrations", "state")},
 
+	{kind: embedded, name: "a folder lies where the index should be", begin: occupyFile(index...), end: clear(index...)},
+	{kind: embedded, name: "a folder lies where the session's rows should be", begin: occupyFile("workspace", "session", "dialog", "codex", sessionA+".jsonl"), end: clear("workspace", "session", "dialog", "codex", sessionA+".jsonl")},
+	{kind: embedded, name: "a folder lies where the session's state should be", begin: occupyFile("integrations", "state", "codex", sessionA+".json"), end: clear("integrations", "state", "codex", sessionA+".json")},
+	{kind: embedded, name: "a file lies where the session's records should be", begin: occupy("integrations", "spool", "pending", sessionA), end: clear("integrations", "spool", "pending", sessionA)},
+	{kind: embedded, name: "a folder lies where service.json should be", begin: occupyFile("integrations", "service.json"), end: clear("integrations", "service.json")},
+	{kind: embedded, name: "the index is cut in half", begin: damage(func(b []byte) []byte { return b[:len(b)/2] })},
+	{kind: embedded, name: "the index is garbage", begin: damage(func(b []byte) []byte { return bytes.Repeat([]byte("x"), len(b)) })},
+	{kind: embedded, name: "another program has the index to itself", begin: monopolize, end: func(m *machine) { m.check(m.release()) }},
+	{kind: embedded, name: "the clock goes ahead a year", begin: jump(365 * 24 * time.Hour), end: jump(-365 * 24 * time.Hour)},
+	{kind: embedded, name: "the clock goes back a year", begin: jump(-365 * 24 * time.Hour), end: jump(365 * 24 * time.Hour)},
+
 	{kind: overHTTP, name: "none", begin: func(*machine) {}},
 	{kind: overHTTP, name: "nobody has met it yet", strange: true, begin: func(*machine) {}},
 	{kind: overHTTP, name: "nothing listens", begin: (*machine).stop},
 	{kind: overHTTP, name: "it hangs", waits: true, begin: answer(hang)},
 	{kind: overHTTP, name: "a byte now and then", waits: true, begin: answer(drip)},
 	{kind: overHTTP, name: "it stores, then hangs", waits: true, begin: (*machine).stall},
+	{kind: overHTTP, name: "it is gone between append and flush", begin: (*machine).forgetful},
 	{kind: overHTTP, name: "connections are reset", begin: answer(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })},
 	{kind: overHTTP, name: "answers are cut", begin: responding(200, `{"success":true`, "Content-Length", "9999")},
 	{kind: overHTTP, name: "status 500", begin: responding(500, `{"answer":"Error","success":false}`)},
@@ -112,13 +162,18 @@ var faults = []fault{
 	{kind: overHTTP, name: "another program listens", begin: responding(200, `<html>hello</html>`, "Content-Type", "text/html")},
 	{kind: overHTTP, name: "a ReMe without the agent contract", begin: responding(405, `{"detail":"Method Not Allowed"}`)},
 	{kind: overHTTP, name: "it sends on to another host", begin: responding(307, ``, "Location", "http://memory.example/")},
-	{kind: overHTTP, name: "a giant answer", begin: responding(200, `{"success":true,"metadata":{},"answer":"`+strings.Repeat("x", 21<<20)+`"}`)},
+	{kind: overHTTP, name: "a giant answer", begin: giant},
 	{kind: overHTTP, name: "numbers that are none", begin: responding(200, `{"success":true,"metadata":{"items":[{"score":NaN}],"event_ids":NaN}}`)},
 	{kind: overHTTP, name: "events are not confirmed", begin: responding(200, `{"success":true,"metadata":{"version":"1","integration_api_version":"1.0"}}`)},
 	{kind: overHTTP, name: "it wants another token", begin: responding(401, `{}`)},
 	{kind: overHTTP, name: "it refuses what was said", begin: (*machine).refuse},
 	{kind: overHTTP, name: "another major version of the contract", strange: true, begin: (*machine).upgrade},
 	{kind: overHTTP, name: "it becomes another major version", begin: (*machine).upgrade},
+}
+
+// giant is not made before it is needed: each process of the tests would have it.
+func giant(m *machine) {
+	responding(200, `{"success":true,"metadata":{},"answer":"`+strings.Repeat("x", 21<<20)+`"}`)(m)
 }
 
 func hang(_ http.ResponseWriter, r *http.Request) {
@@ -149,6 +204,7 @@ type machine struct {
 	handler atomic.Pointer[http.HandlerFunc] // nil for the service itself
 	service http.Handler
 	log     bytes.Buffer
+	release func() error // what a fault has taken
 }
 
 const (
@@ -231,6 +287,16 @@ func (m *machine) stall() {
 	answer(func(w http.ResponseWriter, r *http.Request) {
 		m.service.ServeHTTP(httptest.NewRecorder(), r)
 		<-r.Context().Done()
+	})(m)
+}
+
+// forgetful has the service end whenever it is to flush.
+func (m *machine) forgetful() {
+	answer(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/agent_session_flush" {
+			panic(http.ErrAbortHandler)
+		}
+		m.service.ServeHTTP(w, r)
 	})(m)
 }
 

@@ -3,15 +3,21 @@ package cmd
 import (
 	"database/sql"
 	"flag"
+	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/agentscope-ai/reme-hook/install"
 	"github.com/agentscope-ai/reme-hook/internal/crash"
 )
 
@@ -25,8 +31,13 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"reme-hook": func() {
 			if at := os.Getenv(crashEnv); at != "" {
+				points, _ := strconv.Atoi(at)
+				var passed atomic.Int32
 				crash.Point = func(name string) {
-					if self, err := os.FindProcess(os.Getpid()); err == nil && name == at {
+					if name != at && (points == 0 || passed.Add(1) != int32(points)) {
+						return
+					}
+					if self, err := os.FindProcess(os.Getpid()); err == nil {
 						self.Kill()
 						select {}
 					}
@@ -39,17 +50,40 @@ func TestMain(m *testing.M) {
 					}
 				}
 			}
-			os.Exit(run(scriptClock))
+			if d, err := time.ParseDuration(os.Getenv(lifetimeEnv)); err == nil {
+				lifetime = d
+			}
+			status := run(scriptClock)
+			if path := os.Getenv(peakEnv); path != "" {
+				var m runtime.MemStats
+				runtime.ReadMemStats(&m)
+				os.WriteFile(path, fmt.Append(nil, m.Sys), 0o600)
+			}
+			os.Exit(status)
+		},
+		// upgrade puts two versions of a program in each other's place until its stdin ends.
+		"upgrade": func() {
+			var ended atomic.Bool
+			go func() {
+				io.Copy(io.Discard, os.Stdin)
+				ended.Store(true)
+			}()
+			for i := 0; !ended.Load(); i++ {
+				if err := install.SelfCopy(os.Args[1+i%2], os.Args[3]); err != nil {
+					panic(err)
+				}
+			}
 		},
 	})
 }
 
-// crashEnv names the point at which the program kills itself, panicEnv the one at
-// which it panics with the text in panicTextEnv.
 const (
-	crashEnv     = "TEST_CRASH_AT"
-	panicEnv     = "TEST_PANIC_AT"
-	panicTextEnv = "TEST_PANIC_TEXT"
+	crashEnv     = "TEST_CRASH_AT"   // the point at which the program kills itself, or how many it passes until then
+	panicEnv     = "TEST_PANIC_AT"   // the point at which it panics
+	panicTextEnv = "TEST_PANIC_TEXT" // with what
+	lifetimeEnv  = "TEST_LIFETIME"   // of a hook
+	peakEnv      = "TEST_PEAK"       // where it writes how much memory it has taken, in bytes
+	longEnv      = "TEST_LONG"       // run the long forms of tests
 )
 
 // scriptClock is the time that a script has set.

@@ -19,8 +19,10 @@ import (
 )
 
 const (
-	// lockWait bounds the wait for another hook of the same session.
-	lockWait = time.Second
+	// lockWait bounds the wait for other hooks of the same session. It is short because
+	// nothing is kept before it is over: with a second, sixty hooks of one session on a
+	// machine with nothing to spare ended by their watchdog before they had kept anything.
+	lockWait = 300 * time.Millisecond
 	// deliverWait bounds a delivery on the agent's time.
 	deliverWait = 400 * time.Millisecond
 	// noteWait is what a recall that was given up may take to note that.
@@ -444,8 +446,8 @@ func (c *call) spooled(turn client.TurnID, role client.Role) int {
 }
 
 // update changes the session's state. If the state cannot be kept (full or
-// read-only disk, a lock that is never freed), the change is made on an empty
-// one, so that the turn is kept all the same.
+// read-only disk, a lock that is not freed in time), the change is made on what is
+// there and is not saved, so that the turn is kept all the same.
 func (c *call) update(change func(*state.Session) error) error {
 	ctx, cancel := context.WithTimeout(c.ctx, lockWait)
 	defer cancel()
@@ -463,7 +465,8 @@ func (c *call) update(change func(*state.Session) error) error {
 	if err != nil {
 		c.log.Error("state", "err", err)
 		if !changed {
-			return change(&state.Session{Session: c.ev.Session})
+			s := c.State.Get(c.ev.Session)
+			return change(&s)
 		}
 	}
 	return nil

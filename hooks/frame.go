@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/agentscope-ai/reme-hook/client"
+	"github.com/agentscope-ai/reme-hook/internal/harmless"
 )
 
 // The frame that recalled text is handed to a model in. Its name and attribute
@@ -54,7 +55,7 @@ func renderEntry(it client.Item) string {
 		project = fmt.Sprintf(" project=\"%s\"", attribute(it.Project))
 	}
 	return fmt.Sprintf("<%s path=\"%s\" date=\"%s\" host=\"%s\"%s score=\"%.2f\">\n%s\n</%s>\n",
-		entryName, URI(it), attribute(it.Date), attribute(string(it.Host)), project, it.Score, Defuse(strings.TrimSpace(it.Snippet)), entryName)
+		entryName, URI(it), attribute(it.Date), attribute(string(it.Host)), project, it.Score, Defuse(strings.TrimSpace(harmless.Text(it.Snippet))), entryName)
 }
 
 // URI is the address of an item, which `reme-hook show` opens.

@@ -17,8 +17,9 @@ const (
 	maxHeld    = 6 << 20  // its long strings shortened; so a hook does with 40 MB
 )
 
-// stdinIdle is how long a payload may pause.
-const stdinIdle = time.Second
+// stdinIdle is how long a payload may pause. On a machine that has nothing to spare a
+// host may need more than a second to write it.
+const stdinIdle = 2 * time.Second
 
 // Payload is the JSON object that a host writes to a hook's stdin. Keys match
 // exactly. Values of unexpected types read as absent, never as an error.
@@ -28,10 +29,12 @@ type Payload map[string]json.RawMessage
 // stream. It returns the members that arrived whole together with the error
 // that ended the reading: a cut payload still names its session. The error is
 // [io.EOF] only if there was nothing to read. It gives up when nothing arrives for
-// a second. Long strings lack their middle.
-func ReadPayload(r io.Reader) (Payload, error) {
+// two seconds. Long strings lack their middle.
+func ReadPayload(r io.Reader) (Payload, error) { return readPayload(r, stdinIdle) }
+
+func readPayload(r io.Reader, idle time.Duration) (Payload, error) {
 	p := Payload{}
-	dec := json.NewDecoder(io.LimitReader(newShortener(skipBOM(&patient{r: io.LimitReader(r, maxPayload), idle: stdinIdle})), maxHeld))
+	dec := json.NewDecoder(io.LimitReader(newShortener(skipBOM(&patient{r: io.LimitReader(r, maxPayload), idle: idle})), maxHeld))
 	tok, err := dec.Token()
 	if err != nil {
 		return p, fmt.Errorf("read payload: %w", err)
@@ -79,12 +82,16 @@ type patient struct {
 	r    io.Reader
 	idle time.Duration
 	own  []byte // what r reads into
+	err  error  // it has given up
 }
 
 func (p *patient) Read(buf []byte) (int, error) {
 	type result struct {
 		n   int
 		err error
+	}
+	if p.err != nil {
+		return 0, p.err
 	}
 	done := make(chan result, 1)
 	if len(p.own) < len(buf) {
@@ -101,7 +108,8 @@ func (p *patient) Read(buf []byte) (int, error) {
 	case res := <-done:
 		return copy(buf, own[:res.n]), res.err
 	case <-timer.C:
-		return 0, errors.New("nothing arrived in time")
+		p.err = errors.New("nothing arrived in time")
+		return 0, p.err
 	}
 }
 

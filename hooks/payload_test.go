@@ -98,6 +98,21 @@ func TestReadPayloadDoesNotWait(t *testing.T) {
 			t.Errorf("with nothing more: %v, %v after %v", p, err, time.Since(start))
 		}
 		w.CloseWithError(errors.New("end of test"))
+
+		// What comes after that is too late, and is not taken for another payload.
+		r, w = io.Pipe()
+		start = time.Now()
+		go func() {
+			time.Sleep(stdinIdle + time.Millisecond)
+			w.Write([]byte(`{"session_id":"s"}`))
+			w.Close()
+		}()
+		p, err = ReadPayload(r)
+		if err == nil || errors.Is(err, io.EOF) || len(p) > 0 || time.Since(start) != stdinIdle {
+			t.Errorf("with nothing at all: %v, %v after %v", p, err, time.Since(start))
+		}
+		r.CloseWithError(errors.New("end of test"))
+		time.Sleep(time.Second)
 	})
 }
 

@@ -33,6 +33,8 @@ type Runner struct {
 	State  state.Store
 	Spool  spool.Spool
 	Link   link.File
+	// Patience is how long a payload may pause; 0 means two seconds.
+	Patience time.Duration
 	// Service opens the service on first use.
 	Service func() (client.Service, error)
 	// Poke starts the detached deliverer, if it is not running.
@@ -63,7 +65,7 @@ func (r *Runner) Run(ctx context.Context, a *Adapter, name string, stdin io.Read
 	if r.Getenv(GuardEnv) != "" {
 		return nil
 	}
-	payload, err := ReadPayload(stdin)
+	payload, err := readPayload(stdin, cmp.Or(r.Patience, stdinIdle))
 	if err != nil {
 		// The members that did arrive may still end a turn.
 		log.Warn("bad payload", "err", err)

@@ -356,3 +356,25 @@ func TestDamagedCursors(t *testing.T) {
 	}
 	w.expect("a t1:user x")
 }
+
+// FuzzCursors: whatever is in a file of cursors, a backfill can go on.
+func FuzzCursors(f *testing.F) {
+	f.Add([]byte(`{"version":1,"logs":{"p":{"cursor":"12","size":3,"modified":"2026-11-30T09:00:00Z"}}}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		in := &Ingester{Dir: t.TempDir(), Now: time.Now}
+		if err := os.WriteFile(in.file("codex"), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c := in.loadCursors("codex")
+		log := hooks.Log{Path: "p", Size: 3}
+		if err := c.put(key(log), log, "next"); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.save(); err != nil {
+			t.Fatal(err)
+		}
+		if c := in.loadCursors("codex"); c.Logs[key(log)].Cursor != "next" || !c.unchanged(key(log), log) {
+			t.Errorf("read back %+v", c.Logs)
+		}
+	})
+}

@@ -368,3 +368,31 @@ func TestReportDoubled(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// FuzzReceipt: whatever is in a receipt, an install and its uninstall work, or refuse
+// and change nothing.
+func FuzzReceipt(f *testing.F) {
+	f.Add([]byte(`{"version":1,"files":{"/x":{"existed":true,"original":"e30=","written_sha256":"00","made_folders":["/x"]}}}`))
+	f.Add([]byte(`{"version":99}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		dir := t.TempDir()
+		env := Env{Home: dir, IntegrationsDir: filepath.Join(dir, "integrations")}
+		target := testTarget{file: filepath.Join(dir, "settings.json")}
+		before := []byte("{\"a\": 1}\n")
+		for path, text := range map[string][]byte{target.file: before, receiptPath(env, target.Host()): data} {
+			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, text, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, err := Install(t.Context(), target, env, Options{})
+		if err == nil {
+			_, err = Uninstall(t.Context(), target, env, Options{})
+		}
+		if now, rerr := os.ReadFile(target.file); rerr != nil || string(now) != string(before) {
+			t.Errorf("%q, %v after %v", now, rerr, err)
+		}
+	})
+}

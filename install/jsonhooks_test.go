@@ -33,6 +33,7 @@ func testGroups(t testing.TB) []Group {
 // nasty are files that have to survive. Each is also tried with other line ends,
 // a byte order mark, and without its last newline.
 var nasty = map[string]string{
+	"comma in a string":    "{\n  \"a\": \",}\", \"b\": \",]\", \"c\": \"// no comment\",\n}\n",
 	"empty object":         "{}\n",
 	"spaced empty object":  "{ }\n",
 	"broken empty object":  "{\n}\n",

@@ -309,7 +309,7 @@ func write(path string, t Turn) error {
 		return err
 	}
 	crash.Point("put.begin")
-	for {
+	for attempt := 1; ; attempt++ {
 		dir := filepath.Dir(path)
 		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 			if err := durable.MkdirAll(dir); err != nil {
@@ -320,8 +320,8 @@ func write(path string, t Turn) error {
 			}
 		}
 		err := durable.WriteFile(path, append(data, '\n'))
-		if _, gone := os.Stat(dir); err != nil && errors.Is(gone, fs.ErrNotExist) {
-			continue // a deliverer has just removed the empty folder
+		if errors.Is(err, fs.ErrNotExist) && attempt < 20 {
+			continue // a deliverer has just removed the empty folder; another hook may have made it again
 		}
 		crash.Point("put.written")
 		return err

@@ -98,3 +98,5 @@ func TestEncode(t *testing.T) {
 func TestFlatSession(t *testing.T) {
 	hosttest.Flat(t, "0f8fad5b-d9cb-469f-a165-70867728950e", Adapter, nil)
 }
+
+func FuzzDecode(f *testing.F) { hosttest.FuzzDecode(f, Adapter()) }

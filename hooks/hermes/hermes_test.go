@@ -1,7 +1,6 @@
 package hermes
 
 import (
-	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
@@ -109,17 +108,9 @@ func TestEncode(t *testing.T) {
 	}
 }
 
-func FuzzDecode(f *testing.F) {
-	f.Add([]byte(`{"session_id":"s","query":"x","metadata":{"execution_context":"foreground"},"rewound":true}`))
-	f.Fuzz(func(t *testing.T, payload []byte) {
-		p, _ := hooks.ReadPayload(bytes.NewReader(payload))
-		for _, kind := range Adapter().Events {
-			decode(kind, p)
-		}
-	})
-}
-
 // TestFlatSession is not parallel: see [hosttest.Flat].
 func TestFlatSession(t *testing.T) {
 	hosttest.Flat(t, "0f8fad5b-d9cb-469f-a165-70867728950e", Adapter, nil)
 }
+
+func FuzzDecode(f *testing.F) { hosttest.FuzzDecode(f, Adapter()) }

@@ -106,3 +106,5 @@ func TestEncode(t *testing.T) {
 		}
 	}
 }
+
+func FuzzDecode(f *testing.F) { hosttest.FuzzDecode(f, Adapter()) }

@@ -1,7 +1,6 @@
 package openclaw
 
 import (
-	"bytes"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -144,17 +143,9 @@ func TestEncode(t *testing.T) {
 	}
 }
 
-func FuzzDecode(f *testing.F) {
-	f.Add([]byte(`{"hook":"agent_end","event":{"success":true,"messages":[{"role":"user","content":[{"type":"text","text":"x"}]},{"role":"assistant","content":"y","stopReason":"stop"}]},"ctx":{"sessionId":"s","sessionKey":"agent:main:main","inputProvenance":{"kind":"external_user"}}}`))
-	f.Fuzz(func(t *testing.T, payload []byte) {
-		p, _ := hooks.ReadPayload(bytes.NewReader(payload))
-		for _, kind := range Adapter().Events {
-			decode(kind, p)
-		}
-	})
-}
-
 // TestFlatSession is not parallel: see [hosttest.Flat].
 func TestFlatSession(t *testing.T) {
 	hosttest.Flat(t, "0f8fad5b-d9cb-469f-a165-70867728950e", Adapter, nil)
 }
+
+func FuzzDecode(f *testing.F) { hosttest.FuzzDecode(f, Adapter()) }

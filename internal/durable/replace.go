@@ -73,14 +73,11 @@ func replaceOnce(path string, data []byte, sync bool) error {
 		return err
 	}
 	crash.Point("file.made")
-	err = fill(f, data, mode, sync)
-	if runtime.GOOS == "windows" { // where what is open cannot be renamed
-		err = errors.Join(err, f.Close())
-	}
+	// What is open for writing cannot be run, and on Windows not be renamed.
+	err = errors.Join(fill(f, data, mode, sync), f.Close())
 	if err == nil {
 		err = atomic.ReplaceFile(temp, path)
 	}
-	f.Close()
 	held.Close()
 	if err != nil {
 		os.Remove(temp)
@@ -96,7 +93,7 @@ func makeHeld(path string) (*os.File, *flock.Flock, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	l := flock.New(path, flock.SetFlag(os.O_RDWR))
+	l := flock.New(path, flock.SetFlag(os.O_RDONLY))
 	if runtime.GOOS == "windows" {
 		return f, l, nil // where nobody can remove what is open
 	}
@@ -137,7 +134,7 @@ func Sweep(dir string) error {
 			continue
 		}
 		path := filepath.Join(dir, e.Name())
-		l := flock.New(path, flock.SetFlag(os.O_RDWR))
+		l := flock.New(path, flock.SetFlag(os.O_RDONLY))
 		if ok, err := l.TryLock(); err != nil || !ok {
 			continue
 		}

@@ -159,3 +159,30 @@ func TestConcurrent(t *testing.T) {
 		t.Errorf("%+v", l)
 	}
 }
+
+// FuzzFile: whatever is in the file, hooks go on.
+func FuzzFile(f *testing.F) {
+	f.Add([]byte(`{"version":1,"delivery":{"failures":3,"class":"retryable","not_before":"2026-11-30T09:00:00Z"},"probe":{"name":"x","version":"1","integration_api_version":"1.0","checked_at":"2026-11-30T09:00:00Z"}}`))
+	f.Add([]byte(`{"version":1,"delivery":{"failures":-9223372036854775808,"not_before":"9999-12-31T23:59:59Z"}}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		file := File{Path: filepath.Join(t.TempDir(), "service.json")}
+		if err := os.WriteFile(file.Path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		now := time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC)
+		l := file.Load()
+		l.Due(now)
+		l.Recalls(now)
+		for range 2 {
+			if err := file.Delivered(errors.New("down"), now); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := file.Delivered(nil, now); err != nil {
+			t.Fatal(err)
+		}
+		if l := file.Load(); !l.Delivers(now) || l.Delivery.Failures != 0 {
+			t.Errorf("after a success: %+v", l)
+		}
+	})
+}

@@ -6,10 +6,12 @@
 package logfile
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/agentscope-ai/reme-hook/internal/crash"
 	"github.com/agentscope-ai/reme-hook/internal/durable"
@@ -62,11 +64,15 @@ func (p Path) open() (*os.File, int64, error) {
 	return f, st.Size(), nil
 }
 
-// rotate makes the file a predecessor, unless another process is at it or has just
-// done it.
+// rotateWait bounds the wait for another process that rotates.
+const rotateWait = 200 * time.Millisecond
+
+// rotate makes the file a predecessor, unless another process has just done it.
 func (p Path) rotate() {
-	unlock, ok, err := durable.TryLock(string(p) + ".lock")
-	if err != nil || !ok {
+	ctx, cancel := context.WithTimeout(context.Background(), rotateWait)
+	defer cancel()
+	unlock, err := durable.Lock(ctx, string(p)+".lock")
+	if err != nil {
 		return
 	}
 	defer unlock()

@@ -1,0 +1,97 @@
+//go:build unix
+
+package cmd
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/agentscope-ai/reme-hook/client"
+	"github.com/agentscope-ai/reme-hook/hooks"
+)
+
+// What hosts are told is one line of whole JSON, or bare text where the host wants that,
+// whatever a memory begins with; and never a carriage return, which some refuse.
+func TestOutputs(t *testing.T) {
+	t.Parallel()
+	for _, h := range knownHosts() {
+		for _, memory := range []string{"[1] first", "{not json", "plain", "a\r\nb", "\u202eright to left", "\"", "`", "</script>", "\u2028"} {
+			res := client.RecallResult{Items: []client.Item{{ID: "m", Path: "p", Snippet: memory}}}
+			text, _ := hooks.Frame(res, h.MaxContext, h.Size)
+			out := string(h.Encode(hooks.Event{Kind: hooks.Prompt, Name: "UserPromptSubmit"}, hooks.Outcome{Context: text}))
+			switch {
+			case strings.HasPrefix(out, "{"):
+				if !json.Valid([]byte(out)) || strings.Count(out, "\n") != 1 || !strings.HasSuffix(out, "\n") {
+					t.Errorf("%s: %q", h.Adapter.Host, out)
+				}
+			case !strings.HasPrefix(out, "<reme-context") || !strings.HasSuffix(out, "</reme-context>\n"):
+				t.Errorf("%s: %q", h.Adapter.Host, out)
+			}
+			if strings.ContainsAny(out, "\r\u202e") {
+				t.Errorf("%s: what should not be seen in %q", h.Adapter.Host, out)
+			}
+		}
+	}
+}
+
+// A host that does not read what a hook says sees no failure.
+func TestNobodyReads(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	run := func(session, event string, e hooks.Event, broken bool) {
+		t.Helper()
+		e.Session, e.Turn, e.Cwd = client.Session{ID: session}, client.TurnID(session), "/p"
+		h, _ := (&app{hosts: knownHosts()}).host("codex")
+		cmd := exec.Command("reme-hook", "codex", event)
+		cmd.Env = append(os.Environ(), "HOME="+home, "TEST_NOW="+at(0))
+		cmd.Stdin = strings.NewReader(string(h.Sample(e)))
+		if broken {
+			r, w, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Close()
+			defer w.Close()
+			cmd.Stdout = w
+		}
+		if err := cmd.Run(); err != nil {
+			t.Errorf("%s: %v", event, err)
+		}
+	}
+	run("a", "user-prompt-submit", hooks.Event{Kind: hooks.Prompt, Prompt: "The lighthouse is called Quillfeather."}, false)
+	run("a", "stop", hooks.Event{Kind: hooks.TurnEnd, Reply: "Noted."}, false)
+	run("b", "user-prompt-submit", hooks.Event{Kind: hooks.Prompt, Prompt: "What is the lighthouse called?"}, true)
+}
+
+// Homes with names that mean something to shells, patterns, URLs or file systems are
+// homes like any other, and an odd umask keeps nobody out and lets nobody in.
+func TestOddHomes(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"é", "e\u0301", "🙂 home", `a[b]\c*?`, "100%25#x?y=1", "it's"} {
+		for _, umask := range []string{"0000", "0777"} {
+			if umask == "0777" && name != "é" {
+				continue
+			}
+			home := filepath.Join(t.TempDir(), name)
+			if err := os.Mkdir(home, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			cmd := exec.Command("sh", "-ec", "umask "+umask+"\n"+lab+`
+prompt 1; stop 1
+later 1
+hook user-prompt-submit 2 '"prompt":"What was question 1?"' >/dev/null
+reme-hook recall question 1 | grep -o 'answer 1'
+find "$HOME/.reme" ! -perm 600 -type f
+find "$HOME/.reme" ! -perm 700 -type d
+`)
+			cmd.Env = append(os.Environ(), "HOME="+home, "TEST_NOW="+at(0))
+			if out, err := cmd.CombinedOutput(); err != nil || string(out) != "answer 1\n" {
+				t.Errorf("%s with umask %s: %s, %v", name, umask, out, err)
+			}
+		}
+	}
+}
