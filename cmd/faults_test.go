@@ -237,6 +237,7 @@ func newMachine(t *testing.T, f fault) *machine {
 	m.app = &app{now: m.now, home: home, dir: dir, upstream: upstream.New(filepath.Join(dir, "upstream"), "", m.now), hosts: knownHosts(), stdout: io.Discard, stderr: io.Discard}
 	m.app.config, _, m.app.problems = config.Load("", home, func(k string) string { return env[k] })
 	// Each process opens the memory for itself.
+	m.app.workspace = func() (*workspace.Workspace, error) { return workspace.Open(m.config.Workspace, options) }
 	m.app.memory = func() (memory, error) {
 		if url := m.config.URL(); url != "" {
 			return remote.New(url, m.config.Token, gateway.Caller{})
