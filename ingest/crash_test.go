@@ -73,8 +73,12 @@ func TestKilled(t *testing.T) {
 	var sessions []string
 	for i := range 30 {
 		s := fmt.Sprintf("s%02d", i)
+		if i%2 == 1 {
+			s += ".zstd"
+		}
 		sessions = append(sessions, s)
-		w.write(s, "t1 user one of "+s, "t1 assistant yes", "t1 end", "t2 user two of "+s)
+		w.write(s, "t1 user one of "+s, "t1 assistant yes")
+		w.write(s, "t1 end", "t2 user two of "+s)
 	}
 	w.run(Options{Write: true})
 	want := w.rows(sessions...)

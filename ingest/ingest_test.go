@@ -16,12 +16,15 @@ import (
 
 	"github.com/agentscope-ai/reme-hook/client"
 	"github.com/agentscope-ai/reme-hook/hooks"
+	"github.com/agentscope-ai/reme-hook/hooks/hosttest"
+	"github.com/agentscope-ai/reme-hook/internal/frames"
 	"github.com/agentscope-ai/reme-hook/workspace"
 )
 
 // logDir is the log folder of a fake host: a file for each session, a line for
 // each message: "<turn> <role> <text>". "<turn> cd <folder>" says where a turn is at
-// work, "<turn> end" ends it.
+// work, "<turn> end" ends it. The lines of a file named .zstd are in frames,
+// one named .old is of the same session as that without.
 type logDir string
 
 func (d logDir) Places() []string { return []string{string(d)} }
@@ -39,7 +42,7 @@ func (d logDir) List(context.Context) iter.Seq2[hooks.Log, error] {
 			if err != nil {
 				panic(err)
 			}
-			l := hooks.Log{Session: client.Session{Host: "h", Scope: "default", ID: f.Name()}, Cwd: "/src/" + f.Name(), Path: path, Size: st.Size(), Modified: st.ModTime()}
+			l := hooks.Log{Session: client.Session{Host: "h", Scope: "default", ID: strings.TrimSuffix(f.Name(), ".old")}, Cwd: "/src/" + f.Name(), Path: path, Size: st.Size(), Modified: st.ModTime()}
 			if !yield(l, nil) {
 				return
 			}
@@ -49,6 +52,9 @@ func (d logDir) List(context.Context) iter.Seq2[hooks.Log, error] {
 
 func (d logDir) Read(l hooks.Log, cursor string) (hooks.LogPage, error) {
 	f := hooks.Follower{New: func() hooks.Fold { return &fold{} }, Each: hooks.Lines}
+	if strings.HasSuffix(l.Path, ".zstd") {
+		f.Each = frames.Each
+	}
 	return f.Page(l.Path, cursor)
 }
 
@@ -114,7 +120,11 @@ func (w *world) write(session string, lines ...string) {
 		w.Fatal(err)
 	}
 	defer f.Close()
-	if _, err := f.WriteString(strings.Join(lines, "\n") + "\n"); err != nil {
+	text := strings.Join(lines, "\n") + "\n"
+	if strings.HasSuffix(session, ".zstd") {
+		text = string(hosttest.Frame(text))
+	}
+	if _, err := f.WriteString(text); err != nil {
 		w.Fatal(err)
 	}
 }
@@ -304,6 +314,40 @@ func TestFilterLeavesTheRest(t *testing.T) {
 	w.expect("a t2:user y")
 	w.run(Options{Write: true})
 	w.expect("a t2:user y", "a t1:user x")
+}
+
+// Two logs of one session, as of an archive and of a copy, count once.
+func TestTwoLogsOfASession(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.write("a", "t1 user x", "t1 end", "t2 user y", "t2 end")
+	w.write("a.old", "t1 user x", "t1 end")
+	w.write("b", "t3 user z")
+	if r := w.run(Options{Write: true, Later: true}); r.Missing != (Missing{2, 3, 3}) {
+		t.Errorf("%+v", r)
+	}
+	w.expect("a t1:user x", "a t2:user y", "b t3:user z")
+}
+
+// What is left for later is in the queue, and its notes are not written.
+func TestLater(t *testing.T) {
+	t.Parallel()
+	for _, later := range []bool{false, true} {
+		w := newWorld(t)
+		w.write("a", "t1 user x", "t1 assistant y", "t1 end")
+		w.run(Options{Write: true, Later: later})
+		notes, err := filepath.Glob(filepath.Join(w.memory, "daily", "*", "*.md"))
+		if err != nil || (len(notes) == 0) != later {
+			t.Errorf("later %v: notes %v, %v", later, notes, err)
+		}
+		_, ws := w.open()
+		if err := ws.Drain(t.Context(), 0); err != nil {
+			t.Error(err)
+		}
+		if notes, _ = filepath.Glob(filepath.Join(w.memory, "daily", "*", "*.md")); len(notes) != 1 {
+			t.Errorf("later %v: notes %v after the drain", later, notes)
+		}
+	}
 }
 
 func TestUnknownVersion(t *testing.T) {

@@ -29,14 +29,23 @@ func (w *world) await(what string, so func() bool) {
 // grow. What was there before anybody watched is left where it is.
 func TestWatch(t *testing.T) {
 	t.Parallel()
+	for _, a := range []string{"a", "a.zstd"} {
+		t.Run(a, func(t *testing.T) {
+			t.Parallel()
+			watch(t, a)
+		})
+	}
+}
+
+func watch(t *testing.T, a string) {
 	w := newWorld(t)
-	w.write("a", "t1 user before", "t1 end")
+	w.write(a, "t1 user before", "t1 end")
 	want := ""
 	for i := range 20 {
 		turn := fmt.Sprintf("t%d", i+2)
 		if i > 0 {
-			w.write("a", turn+" user q", turn+" assistant r", turn+" end")
-			want += fmt.Sprintf("a %s:user q\na %[1]s:assistant r\n", turn)
+			w.write(a, turn+" user q", turn+" assistant r", turn+" end")
+			want += fmt.Sprintf("%s %s:user q\n%[1]s %[2]s:assistant r\n", a, turn)
 		}
 		in, ws := w.open()
 		ctx, stop := context.WithCancel(t.Context())
@@ -44,13 +53,13 @@ func TestWatch(t *testing.T) {
 		go func() { done <- in.Watch(ctx, []*hooks.Adapter{w.host}, func(Report) {}) }()
 		w.await("the look at the beginning", func() bool {
 			_, err := os.Stat(in.file("h"))
-			return err == nil && w.rows("a") == want
+			return err == nil && w.rows(a) == want
 		})
 		if i == 10 {
 			w.write("b", "t3 user new", "t3 end")
-			w.write("a", "t40 user more", "t40 end")
-			want += "a t40:user more\n"
-			w.await("what was written meanwhile", func() bool { return w.rows("a", "b") == want+"b t3:user new\n" })
+			w.write(a, "t40 user more", "t40 end")
+			want += a + " t40:user more\n"
+			w.await("what was written meanwhile", func() bool { return w.rows(a, "b") == want+"b t3:user new\n" })
 		}
 		stop()
 		if err := <-done; err != nil {
@@ -58,7 +67,7 @@ func TestWatch(t *testing.T) {
 		}
 		ws.Close()
 	}
-	if got := w.rows("a", "b"); got != want+"b t3:user new\n" {
+	if got := w.rows(a, "b"); got != want+"b t3:user new\n" {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
