@@ -33,9 +33,6 @@ func BenchmarkIngest(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
 				home := b.TempDir()
-				if k := os.Getenv("KEEP"); k != "" {
-					home = filepath.Join(k, name)
-				}
 				words := &writer{Rand: rand.New(rand.NewPCG(1, 2))}
 				for i := range sessions(b) {
 					write(home, i, words)
