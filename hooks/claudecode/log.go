@@ -176,6 +176,9 @@ func (t *transcript) user(r *row, at int64) {
 		return
 	}
 	id := cmp.Or(r.PromptID, r.UUID)
+	if id == "" {
+		return
+	}
 	last := t.last()
 	if last == nil || string(last.ID) != id {
 		if last != nil {

@@ -1,9 +1,7 @@
 package claudecode
 
 import (
-	"bytes"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -54,19 +52,8 @@ b369a1de-183b-40c4-b197-6a3511288603! user: two | assistant: A2`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			source := filepath.Join("testdata", "transcript."+name+".jsonl")
-			text, err := os.ReadFile(source)
-			if err != nil {
-				t.Fatal(err)
-			}
-			turns, damaged := hosttest.Whole(t, readAt(source, c.session))
-			if got := hosttest.Turns(turns); got != c.want || damaged != 0 {
-				t.Errorf("%d damaged, got\n%s\nwant\n%s", damaged, got, c.want)
-			}
-			path := filepath.Join(t.TempDir(), "transcript.jsonl")
-			if got := hosttest.Turns(hosttest.Pieces(t, path, text, readAt(path, c.session))); got != c.want {
-				t.Errorf("in pieces:\n%s\nwant\n%s", got, c.want)
-			}
+			read := func(path string) func(string) (hooks.LogPage, error) { return readAt(path, c.session) }
+			hosttest.Reads(t, filepath.Join("testdata", "transcript."+name+".jsonl"), c.want, read)
 		})
 	}
 }
@@ -94,6 +81,7 @@ func TestTurnsOfATranscript(t *testing.T) {
 			line("user", 2, `"isMeta":true,"promptId":"p1","message":{"content":"what foo expands to"}`), reply(3, "m1", "a")}, "p1! user: /foo alpha beta | assistant: a"},
 		"a command of the host's": {[]string{prompt(1, "p1", "<command-name>/clear</command-name>\n<command-args></command-args>"), prompt(2, "p1", "<local-command-stdout></local-command-stdout>"), prompt(3, "p2", "q"), reply(4, "m1", "a")}, "p2! user: q | assistant: a"},
 		"a summary":               {[]string{line("user", 1, `"isCompactSummary":true,"promptId":"p0","message":{"content":"This session is being continued"}`), prompt(2, "p1", "q"), reply(3, "m1", "a")}, "p1! user: q | assistant: a"},
+		"nameless":                {[]string{`{"type":"user","sessionId":"` + session + `","message":{"content":"q"}}`, reply(2, "m1", "a")}, ""},
 		"a sidechain":             {[]string{prompt(1, "p1", "q"), line("user", 2, `"isSidechain":true,"promptId":"p1","message":{"content":"task"}`), reply(3, "m1", "a")}, "p1! user: q | assistant: a"},
 		"of another session":      {[]string{strings.ReplaceAll(prompt(1, "p1", "q"), session, "other"), prompt(2, "p2", "r"), reply(3, "m1", "a")}, "p2! user: r | assistant: a"},
 		"copied into a fork": {[]string{line("queue-operation", 30, `"operation":"enqueue"`), prompt(1, "p9", "q"), strings.Replace(reply(2, "m1", "a"), `"uuid"`, `"requestSessionId":"parent","uuid"`, 1),
@@ -149,21 +137,6 @@ func FuzzTranscript(f *testing.F) {
 	f.Add([]byte(strings.Join([]string{prompt(1, "p1", "q"), reply(2, "m1", "a"), reply(3, "m1", "b"), prompt(4, "p2", "<command-name>/x</command-name>")}, "\n") + "\n"))
 	f.Add([]byte(strings.Replace(reply(2, "m1", "a"), `"uuid"`, `"requestSessionId":"parent","uuid"`, 1) + "\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		r := &transcript{session: session}
-		at := int64(0)
-		for line := range bytes.Lines(text) {
-			if _, err := r.Take(bytes.TrimSuffix(line, []byte("\n")), at); err != nil {
-				t.Fatal(err)
-			}
-			if begin, open := r.Open(); open && (begin < 0 || begin > at) {
-				t.Errorf("at %d, a turn begins at %d", at, begin)
-			}
-			at += int64(len(line))
-		}
-		for _, turn := range r.Turns() {
-			if len(turn.Messages) == 0 {
-				t.Errorf("%+v", turn)
-			}
-		}
+		hosttest.Fold(t, &transcript{session: session}, text, 1)
 	})
 }

@@ -178,23 +178,10 @@ func FuzzLog(f *testing.F) {
 		f.Add(sample, uint8(7))
 	}
 	f.Fuzz(func(t *testing.T, content []byte, batch uint8) {
-		e, n, at := &events{}, 0, int64(0)
-		for line := range bytes.Lines(content) {
-			if n%(int(batch)+1) == 0 {
-				at = int64(n)
-			}
-			if _, err := e.Take(bytes.TrimSuffix(line, []byte("\n")), at); err != nil {
-				t.Fatal(err)
-			}
-			if begin, open := e.Open(); open && (begin < 0 || begin > at) {
-				t.Errorf("at %d, a turn begins at %d", at, begin)
-			}
-			n++
-		}
-		turns := e.Turns()
+		turns := hosttest.Fold(t, &events{}, content, int(batch)+1)
 		for i, turn := range turns {
-			if turn.ID == "" || len(turn.Messages) == 0 || !turn.Ended && i != len(turns)-1 {
-				t.Errorf("turn %d of %d: %+v", i, len(turns), turn)
+			if !turn.Ended && i != len(turns)-1 {
+				t.Errorf("turn %d of %d goes on: %+v", i, len(turns), turn)
 			}
 		}
 	})

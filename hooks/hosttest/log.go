@@ -74,6 +74,47 @@ func Pieces(t *testing.T, path string, text []byte, read func(cursor string) (ho
 	return Growing(t, path, slices.Collect(bytes.Lines(text)), read)
 }
 
+// Reads checks that a sample of a log is read as some turns, see [Turns]: at once,
+// and in pieces.
+func Reads(t *testing.T, sample, want string, read func(path string) func(cursor string) (hooks.LogPage, error)) {
+	t.Helper()
+	text := Get(t, sample)
+	turns, damaged := Whole(t, read(sample))
+	if got := Turns(turns); got != want || damaged != 0 {
+		t.Errorf("%d damaged, got\n%s\nwant\n%s", damaged, got, want)
+	}
+	path := filepath.Join(t.TempDir(), filepath.Base(sample))
+	if got := Turns(Pieces(t, path, []byte(text), read(path))); got != want {
+		t.Errorf("in pieces:\n%s\nwant\n%s", got, want)
+	}
+}
+
+// Fold gives a fold the lines of a text, some of which share an offset, and checks
+// what it promises whatever they are.
+func Fold(t *testing.T, f hooks.Fold, text []byte, shared int) []hooks.LogTurn {
+	t.Helper()
+	n, at := 0, int64(0)
+	for line := range bytes.Lines(text) {
+		if n%shared == 0 {
+			at = int64(n)
+		}
+		if _, err := f.Take(bytes.TrimSuffix(line, []byte("\n")), at); err != nil {
+			t.Fatal(err)
+		}
+		if begin, open := f.Open(); open && (begin < 0 || begin > at) {
+			t.Errorf("at %d, a turn begins at %d", at, begin)
+		}
+		n++
+	}
+	turns := f.Turns()
+	for _, turn := range turns {
+		if turn.ID == "" || len(turn.Messages) == 0 {
+			t.Errorf("a turn without a name or words: %+v", turn)
+		}
+	}
+	return turns
+}
+
 // Growing writes a log part by part, each in two halves, and reads on after each.
 // What is told more than once counts as it was told last.
 func Growing(t *testing.T, path string, parts [][]byte, read func(cursor string) (hooks.LogPage, error)) (turns []hooks.LogTurn) {
