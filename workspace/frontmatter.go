@@ -63,6 +63,19 @@ func unquoteYAML(v string) string {
 	return v
 }
 
+// withFrontMatter puts front matter before a text: the pairs that have a value.
+func withFrontMatter(pairs [][2]string, text string) string {
+	var b strings.Builder
+	b.WriteString("---\n")
+	for _, kv := range pairs {
+		if kv[1] != "" {
+			b.WriteString(kv[0] + ": " + yamlScalar(kv[1]) + "\n")
+		}
+	}
+	b.WriteString("---\n\n" + text)
+	return b.String()
+}
+
 // yamlScalar renders a value on one line so that any YAML reader gets the same
 // string back.
 func yamlScalar(v string) string {

@@ -13,7 +13,6 @@ import (
 	"github.com/agentscope-ai/reme-hook/client"
 	"github.com/agentscope-ai/reme-hook/internal/crash"
 	"github.com/agentscope-ai/reme-hook/internal/durable"
-	"github.com/agentscope-ai/reme-hook/internal/harmless"
 )
 
 // Imported is a text from elsewhere that is to be a note.
@@ -86,15 +85,8 @@ func (w *Workspace) Import(ctx context.Context, in Imported, write bool) (client
 		return n, state, nil
 	}
 	if state != ImportSame {
-		var b strings.Builder
-		b.WriteString("---\n")
-		for _, kv := range [][2]string{{"cwd", in.Cwd}, {"description", n.Description}, {"host", string(in.Host)}, {"name", n.Name}, {"source", in.Source}} {
-			if kv[1] != "" {
-				b.WriteString(kv[0] + ": " + yamlScalar(harmless.Line(kv[1])) + "\n")
-			}
-		}
-		b.WriteString("---\n\n" + body)
-		if err := w.putNote(ctx, n.Path, b.String()+"\n"+noteMark(body, b.String())); err != nil {
+		text := withFrontMatter([][2]string{{"cwd", in.Cwd}, {"description", n.Description}, {"host", string(in.Host)}, {"name", n.Name}, {"source", in.Source}}, body)
+		if err := w.putNote(ctx, n.Path, text+"\n"+noteMark(body, text)); err != nil {
 			return n, state, storeError("write note", err)
 		}
 		crash.Point("import.written")

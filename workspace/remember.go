@@ -68,18 +68,11 @@ func (w *Workspace) Remember(ctx context.Context, req client.RememberRequest) (c
 		keys = append(keys, [2]string{"generated_by", generatedBy}, [2]string{"session_id", string(req.Session.Key())},
 			[2]string{"source_conversation", "[[" + dialogPath(*req.Session) + "]]"})
 	}
-	var b strings.Builder
-	b.WriteString("---\n")
-	for _, kv := range keys {
-		if kv[1] != "" {
-			b.WriteString(kv[0] + ": " + yamlScalar(kv[1]) + "\n")
-		}
-	}
-	b.WriteString("---\n\n" + body)
+	text := withFrontMatter(keys, body)
 	if req.Session != nil {
-		b.WriteString("\n" + noteMark("", b.String()))
+		text += "\n" + noteMark("", text)
 	}
-	if err := w.putNote(ctx, n.Path, b.String()); err != nil {
+	if err := w.putNote(ctx, n.Path, text); err != nil {
 		return client.Note{}, storeError("write note", err)
 	}
 	crash.Point("remember.written")
