@@ -132,6 +132,17 @@ func (c *crowd) settle() {
 	}
 }
 
+// rest waits until no deliverer works on a folder of the integrations. None will, while
+// the home is removed.
+func rest(t *testing.T, dir string) {
+	t.Helper()
+	for _, lock := range []string{"deliver.lock", "extract.lock"} {
+		if _, err := durable.Lock(t.Context(), filepath.Join(dir, lock)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // failures are lines of the log that tell why something may be missing.
 func (c *crowd) failures() (out []string) {
 	data, _ := os.ReadFile(filepath.Join(c.home, ".reme", "integrations", "log", "hook.jsonl"))

@@ -108,7 +108,7 @@ func TestKilledInstall(t *testing.T) {
 			t.Parallel()
 			home := t.TempDir()
 			settings := home + "/.claude/settings.json"
-			if err := errors.Join(os.Mkdir(home+"/.claude", 0o700), os.WriteFile(settings, []byte(before), 0o640)); err != nil {
+			if err := errors.Join(os.Mkdir(home+"/.claude", 0o700), os.WriteFile(settings, []byte(before), 0o640), os.Chmod(settings, 0o640)); err != nil {
 				t.Fatal(err)
 			}
 			run := func(verb, crashAt string) error {

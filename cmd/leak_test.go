@@ -380,6 +380,7 @@ func TestLeaksFromLogs(t *testing.T) {
 					t.Errorf("not two turns:\n%s", out)
 				}
 			}
+			rest(t, filepath.Join(home, ".reme", "integrations"))
 			hiddenInFiles(t, home, toolSays)
 		})
 	}

@@ -19,7 +19,6 @@ import (
 
 	"github.com/agentscope-ai/reme-hook/client"
 	"github.com/agentscope-ai/reme-hook/install"
-	"github.com/agentscope-ai/reme-hook/internal/durable"
 	"github.com/agentscope-ai/reme-hook/spool"
 )
 
@@ -294,13 +293,7 @@ func TestOneDeliverer(t *testing.T) {
 		t.Error("more than one delivers")
 	}
 	conn.Close()
-	for _, lock := range []string{"deliver.lock", "extract.lock"} { // until the last one has ended
-		unlock, err := durable.Lock(t.Context(), filepath.Join(dir, lock))
-		if err != nil {
-			t.Fatal(err)
-		}
-		_ = unlock // never, so that no late deliverer works while the home is removed
-	}
+	rest(t, dir)
 }
 
 // Two setups at once, and two installs of each host: in the end everything is installed
