@@ -61,4 +61,5 @@ func TestDelivererOutlivesTheHost(t *testing.T) {
 	if err != nil || len(sessions) != 1 || sessions[0].Title != "left behind" {
 		t.Errorf("remembered: %+v, %v", sessions, err)
 	}
+	rest(t, filepath.Join(dir, "integrations"))
 }
