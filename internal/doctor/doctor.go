@@ -298,6 +298,7 @@ func (d Doctor) host(ctx context.Context, h Host, log []logLine) []Finding {
 			add(half.code, OK, half.works+" (ran the configured command)", "")
 		}
 	}
+	add("size", OK, fmt.Sprintf("a prompt gets at most %d characters of memories (recall_max_chars), in a frame that %s passes on whole, of at most %d", d.Config.RecallMaxChars, h.Adapter.Title, h.Adapter.MaxContext), "")
 	last, ok, err := d.State.Last(h.Adapter.Host)
 	switch {
 	case err != nil:
