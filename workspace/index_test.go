@@ -233,7 +233,7 @@ func TestBusyIndex(t *testing.T) {
 	}
 	hurry := func(do func(context.Context) error) {
 		t.Helper()
-		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if err := do(ctx); err != nil {
 			t.Error(err)
