@@ -112,19 +112,7 @@ func list(ctx context.Context, path string) (out []hooks.Log, err error) {
 
 // open opens a database of a version that is known.
 func open(ctx context.Context, path string) (*rows.DB, error) {
-	db, err := rows.Open(ctx, path)
-	if err != nil {
-		return nil, err
-	}
-	var version string
-	err = db.QueryRowContext(ctx, "SELECT version FROM schema_version LIMIT 1").Scan(&version)
-	if err == nil && version != schema {
-		err = &hooks.VersionError{Found: version, Known: schema}
-	}
-	if err != nil {
-		return nil, errors.Join(err, db.Close())
-	}
-	return db, nil
+	return rows.OpenVersion(ctx, path, "SELECT version FROM schema_version LIMIT 1", schema)
 }
 
 // sessions are those of a database, or some of them.

@@ -138,19 +138,7 @@ func (p profile) scope(agent string) (string, error) {
 
 // open opens a database of a version that is known.
 func open(ctx context.Context, path string) (*rows.DB, error) {
-	db, err := rows.Open(ctx, path)
-	if err != nil {
-		return nil, err
-	}
-	var version string
-	err = db.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version)
-	if err == nil && version != schema {
-		err = &hooks.VersionError{Found: version, Known: schema}
-	}
-	if err != nil {
-		return nil, errors.Join(err, db.Close())
-	}
-	return db, nil
+	return rows.OpenVersion(ctx, path, "PRAGMA user_version", schema)
 }
 
 // header is the first event of a session.

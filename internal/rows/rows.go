@@ -22,6 +22,8 @@ import (
 	"strings"
 
 	_ "modernc.org/sqlite" // the driver
+
+	"github.com/agentscope-ai/reme-hook/hooks"
 )
 
 // DB is a database of another program, open for reading.
@@ -61,6 +63,24 @@ func Open(ctx context.Context, path string) (*DB, error) {
 	if err := d.PingContext(ctx); err != nil {
 		d.DB.Close()
 		return nil, err
+	}
+	return d, nil
+}
+
+// OpenVersion opens a database that answers a query with its version. Another than
+// the known one is a [hooks.VersionError].
+func OpenVersion(ctx context.Context, path, query, known string) (*DB, error) {
+	d, err := Open(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	var version string
+	err = d.QueryRowContext(ctx, query).Scan(&version)
+	if err == nil && version != known {
+		err = &hooks.VersionError{Found: version, Known: known}
+	}
+	if err != nil {
+		return nil, errors.Join(err, d.Close())
 	}
 	return d, nil
 }
