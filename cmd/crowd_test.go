@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -137,9 +138,11 @@ func (c *crowd) settle() {
 func rest(t *testing.T, dir string) {
 	t.Helper()
 	for _, lock := range []string{"deliver.lock", "extract.lock"} {
-		if _, err := durable.Lock(t.Context(), filepath.Join(dir, lock)); err != nil {
+		unlock, err := durable.Lock(t.Context(), filepath.Join(dir, lock))
+		if err != nil {
 			t.Fatal(err)
 		}
+		t.Cleanup(func() { runtime.KeepAlive(unlock) })
 	}
 }
 

@@ -8,10 +8,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/agentscope-ai/reme-hook/internal/durable"
 )
 
 // sessions is how many of a host are made up; REME_BENCH_SESSIONS is another number. A session has 50 KB, so 20000 of
@@ -33,6 +36,11 @@ func BenchmarkIngest(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
 				home := b.TempDir()
+				for _, lock := range []string{"deliver.lock", "extract.lock"} { // nobody makes notes meanwhile, nor while home is removed
+					unlock, err := durable.Lock(b.Context(), filepath.Join(home, ".reme", "integrations", lock))
+					check(err)
+					b.Cleanup(func() { runtime.KeepAlive(unlock) })
+				}
 				words := &writer{Rand: rand.New(rand.NewPCG(1, 2))}
 				for i := range sessions(b) {
 					write(home, i, words)
