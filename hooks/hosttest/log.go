@@ -2,6 +2,7 @@ package hosttest
 
 import (
 	"bytes"
+	"context"
 	"database/sql"
 	"iter"
 	"os"
@@ -148,6 +149,45 @@ func Frame(text string) []byte {
 		panic(err)
 	}
 	return w.EncodeAll([]byte(text), nil)
+}
+
+// Refused checks that nothing of a database is read, and that the reason says want.
+func Refused(t *testing.T, name string, logs hooks.Logs, path, want string) {
+	t.Helper()
+	for log, err := range logs.List(context.Background()) {
+		if err == nil || !strings.Contains(err.Error(), want) || log.Path != path {
+			t.Errorf("%s: %+v, %v", name, log, err)
+		}
+	}
+	if _, err := logs.Read(hooks.Log{Path: path}, ""); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%s: %v", name, err)
+	}
+}
+
+// Damaged cuts a database at each of its pages, and spoils each. That is noticed
+// somewhere, and nothing worse comes of it.
+func Damaged(t *testing.T, logs hooks.Logs, path string) {
+	t.Helper()
+	text := Get(t, path)
+	failed := 0
+	for at := 0; at < len(text); at += 4096 {
+		for _, damaged := range []string{text[:at], text[:at] + strings.Repeat("\xff", 4096) + text[min(len(text), at+4096):]} {
+			if err := os.WriteFile(path, []byte(damaged), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			for log, err := range logs.List(context.Background()) {
+				if err == nil {
+					_, err = logs.Read(log, "")
+				}
+				if err != nil {
+					failed++
+				}
+			}
+		}
+	}
+	if failed == 0 {
+		t.Error("no damage was noticed")
+	}
 }
 
 // Merge adds turns to those that were told before. What is told more than once

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -273,14 +272,7 @@ func TestRefusedDatabases(t *testing.T) {
 		"another one": {"DROP TABLE transcript_events", "no such table"},
 	} {
 		l, path := newDatabase(t, ".openclaw", begin("a", "agent:main:main"), c.sql)
-		for log, err := range l.List(context.Background()) {
-			if err == nil || !strings.Contains(err.Error(), c.want) || log.Path != path {
-				t.Errorf("%s: %+v, %v", name, log, err)
-			}
-		}
-		if _, err := l.Read(hooks.Log{Path: path}, ""); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %v", name, err)
-		}
+		hosttest.Refused(t, name, l, path, c.want)
 	}
 }
 
@@ -288,26 +280,7 @@ func TestRefusedDatabases(t *testing.T) {
 func TestDamagedDatabase(t *testing.T) {
 	t.Parallel()
 	l, path := newDatabase(t, ".openclaw", hosttest.Get(t, "testdata/gateway.sql"))
-	text := hosttest.Get(t, path)
-	failed := 0
-	for at := 0; at < len(text); at += 4096 {
-		for _, damaged := range []string{text[:at], text[:at] + strings.Repeat("\xff", 4096) + text[min(len(text), at+4096):]} {
-			if err := os.WriteFile(path, []byte(damaged), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			for log, err := range l.List(context.Background()) {
-				if err == nil {
-					_, err = l.Read(log, "")
-				}
-				if err != nil {
-					failed++
-				}
-			}
-		}
-	}
-	if failed == 0 {
-		t.Error("no damage was noticed")
-	}
+	hosttest.Damaged(t, l, path)
 }
 
 // Sessions have the scope that our plugin tells.
