@@ -53,12 +53,14 @@ func TestResumedElsewhere(t *testing.T) {
 func TestHugeMessages(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	for event, size := range map[string]int{"prompt": 5 << 20, "stop": 50 << 20} {
+	say := func(event string, size int) {
 		payload := fmt.Sprintf(`{"session":"s1","turn":"t1","text":"BEGIN %s END"}`, strings.Repeat("lorem ipsum ", size/12))
 		if out := w.Run(t.Context(), w.host, event, strings.NewReader(payload)); len(out) > 0 {
 			t.Errorf("said %q", out)
 		}
 	}
+	say("prompt", 5<<20)
+	say("stop", 50<<20)
 	if _, err := w.Spool.DeliverAll(t.Context(), w.svc); err != nil {
 		t.Fatal(err)
 	}
