@@ -148,7 +148,7 @@ func (Target) Check(env install.Env, o install.Options) install.Report {
 		add(install.BadFile, true, "repair the file", "%s: %v", path, err)
 		return report
 	}
-	if p.blank && text != nil {
+	if p.Root == nil && text != nil {
 		add(install.BadFile, true, "remove the file, or put [] into it", "%s has no list of rows: DSH does not start", path)
 	}
 	for _, server := range p.servers() {

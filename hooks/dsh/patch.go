@@ -4,61 +4,36 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/agentscope-ai/reme-hook/install"
 	"gopkg.in/yaml.v3"
 )
 
-// patch is the text of a cordis.patch.yml, which is a list of rows in YAML. It
-// is edited as text; what an edit has made of it is parsed again and compared.
+// patch is a cordis.patch.yml, which is a list of rows.
 type patch struct {
-	bom   string
-	text  string
-	items []*yaml.Node // none if the text is blank
-	blank bool         // there are only comments
+	install.YAML
+	items []*yaml.Node // none if there are only comments
 	flow  bool         // the list is written in brackets
 }
-
-const byteOrderMark = "\ufeff"
 
 var errNoList = errors.New("the file is not a list of rows, so DSH itself does not start with it; repair it and run the command again")
 
 // parse understands a patch file, or says why it must be left alone.
 func parse(src []byte) (*patch, error) {
-	p := &patch{text: string(src)}
-	if rest, ok := strings.CutPrefix(p.text, byteOrderMark); ok {
-		p.bom, p.text = byteOrderMark, rest
+	text, err := install.ParseYAML(src)
+	if err != nil {
+		return nil, err
 	}
-	if !utf8.ValidString(p.text) {
-		return nil, errors.New("the file is not UTF-8 text")
-	}
-	if strings.ContainsAny(strings.ReplaceAll(p.text, "\r\n", ""), "\r\u0085\u2028\u2029") {
-		return nil, errors.New("the file has line breaks that programs do not agree on; it is not edited")
-	}
-	dec := yaml.NewDecoder(strings.NewReader(p.text))
-	var doc, more yaml.Node
-	err := dec.Decode(&doc)
-	if err == io.EOF {
-		p.blank = true
+	p := &patch{YAML: text}
+	if p.Root == nil {
 		return p, nil
 	}
-	if err == nil {
-		if dec.Decode(&more) != io.EOF {
-			err = errors.New("there is more than one document in it")
-		}
-	}
-	if err != nil {
-		return nil, fmt.Errorf("the file cannot be read as YAML: %w", err)
-	}
-	root := doc.Content[0]
-	if root.Kind != yaml.SequenceNode {
+	if p.Root.Kind != yaml.SequenceNode {
 		return nil, errNoList
 	}
-	p.items, p.flow = root.Content, root.Style&yaml.FlowStyle != 0
+	p.items, p.flow = p.Root.Content, p.Root.Style&yaml.FlowStyle != 0
 	for _, item := range p.items {
 		if item.Kind != yaml.MappingNode && item.Kind != yaml.AliasNode {
 			return nil, errNoList
@@ -66,9 +41,6 @@ func parse(src []byte) (*patch, error) {
 	}
 	return p, nil
 }
-
-// bytes is the file.
-func (p *patch) bytes() []byte { return []byte(p.bom + p.text) }
 
 // inserted yields the rows that a file adds, with the item that does.
 func (p *patch) inserted(yield func(item, row *yaml.Node) bool) {
@@ -141,7 +113,7 @@ func upsert(src []byte, r row) ([]byte, error) {
 	if _, err := q.without(); err != nil {
 		return nil, fmt.Errorf("our row could not be taken out again: %w", err)
 	}
-	return q.bytes(), nil
+	return q.Bytes(), nil
 }
 
 // put is the file with r in the place of our rows that have its id.
@@ -170,25 +142,18 @@ func remove(src, original []byte, _ bool) ([]byte, error) {
 		return nil, err
 	}
 	switch {
-	case left.text == p.text, original != nil && bytes.Equal(left.bytes(), original):
-	case !left.blank:
-	case strings.TrimSpace(left.text) == "" && original == nil:
+	case left.Text == p.Text, original != nil && bytes.Equal(left.Bytes(), original):
+	case left.Root != nil:
+	case strings.TrimSpace(left.Text) == "" && original == nil:
 		return nil, nil
 	default:
 		// DSH does not start with a file that has only comments.
-		if left.text != "" && !strings.HasSuffix(left.text, "\n") {
-			left.text += p.newline()
+		if left.Text != "" && !strings.HasSuffix(left.Text, "\n") {
+			left.Text += p.Newline()
 		}
-		left.text += "[]" + p.newline()
+		left.Text += "[]" + p.Newline()
 	}
-	return left.bytes(), nil
-}
-
-func (p *patch) newline() string {
-	if i := strings.IndexByte(p.text, '\n'); i > 0 && p.text[i-1] == '\r' {
-		return "\r\n"
-	}
-	return "\n"
+	return left.Bytes(), nil
 }
 
 // insert puts r in front of all other rows: there it does not matter how the
@@ -196,7 +161,7 @@ func (p *patch) newline() string {
 // first row stay with it.
 func (p *patch) insert(r row) (*patch, error) {
 	pos, comments := 0, -1 // where the line starts, and the comments right above it
-	for line := range strings.Lines(p.text) {
+	for line := range strings.Lines(p.Text) {
 		content := strings.TrimLeft(line, " ")
 		indent := line[:len(line)-len(content)]
 		first, _, _ := strings.Cut(strings.TrimSpace(content), " ")
@@ -214,13 +179,13 @@ func (p *patch) insert(r row) (*patch, error) {
 			if comments >= 0 {
 				pos = comments
 			}
-			return p.replaced(pos, pos, r.block(indent, p.newline()), p.items, r.id)
+			return p.replaced(pos, pos, r.block(indent, p.Newline()), p.items, r.id)
 		default:
 			return nil, errors.New("the file begins in a way that is not edited; put its list at the start of a line")
 		}
 		pos += len(line)
 	}
-	return p.replaced(0, 0, r.block("", p.newline()), p.items, r.id)
+	return p.replaced(0, 0, r.block("", p.Newline()), p.items, r.id)
 }
 
 func comma(items []*yaml.Node) string {
@@ -243,21 +208,21 @@ func (p *patch) update(at placed, r row) (*patch, error) {
 	if r.args != nil {
 		edits = append(edits, edit{at.args, r.argsYAML()})
 	}
-	lines := slices.Collect(strings.Lines(p.text))
+	lines := slices.Collect(strings.Lines(p.Text))
 	for _, e := range edits {
 		if e.node == nil || e.node.Kind != yaml.ScalarNode && e.node.Style&yaml.FlowStyle == 0 {
 			return nil, errors.New("a value is missing")
 		}
 		line := lines[e.node.Line-1]
-		start := byteColumn(line, e.node.Column)
+		start := min(p.Offset(e.node)-p.LineStart(e.node.Line), len(line)) // of one line with other values there is less than there was
 		lines[e.node.Line-1] = line[:start] + e.text + line[len(strings.TrimRight(line, "\r\n")):]
 	}
-	q, err := parse([]byte(p.bom + strings.Join(lines, "")))
+	q, err := parse([]byte(p.BOM + strings.Join(lines, "")))
 	if err != nil {
 		return nil, err
 	}
 	ours := q.ours(r.id)
-	if len(ours) != 1 || !ours[0].current(r) || !sameNodes(p.except(at), q.except(ours[0])) {
+	if len(ours) != 1 || !ours[0].current(r) || !install.SameYAML(p.except(at), q.except(ours[0])) {
 		return nil, errors.New("the row is written in a way of its own")
 	}
 	return q, nil
@@ -293,7 +258,7 @@ func (p *patch) cutLines(at placed) (*patch, error) {
 	if at.others {
 		node, siblings = at.row, member(at.item, "insert").Content
 	}
-	lines := slices.Collect(strings.Lines(p.text))
+	lines := slices.Collect(strings.Lines(p.Text))
 	dash := func(n *yaml.Node) int {
 		i := n.Line - 1
 		for i > 0 && !strings.HasPrefix(strings.TrimLeft(lines[i], " "), "-") {
@@ -325,7 +290,7 @@ func (p *patch) cutLines(at placed) (*patch, error) {
 	q, err := p.replaced(from, to, text, p.except(at), "")
 	if err != nil && len(p.items) == 1 && !at.others {
 		// Behind "---" there has to be a list.
-		q, err = p.replaced(from, to, text+"[]"+p.newline(), nil, "")
+		q, err = p.replaced(from, to, text+"[]"+p.Newline(), nil, "")
 	}
 	return q, err
 }
@@ -343,12 +308,11 @@ func (p *patch) cutFlow(at placed) (*patch, error) {
 	if at.others {
 		node = at.row
 	}
-	lines := slices.Collect(strings.Lines(p.text))
-	start := len(strings.Join(lines[:node.Line-1], "")) + byteColumn(lines[node.Line-1], node.Column)
-	end := start + flowEnd(p.text[start:])
-	if rest := strings.TrimLeft(p.text[end:], " \t\r\n"); strings.HasPrefix(rest, ",") {
-		end = len(p.text) - len(rest) + 1
-	} else if before := strings.TrimRight(p.text[:start], " \t\r\n"); strings.HasSuffix(before, ",") {
+	start := p.Offset(node)
+	end := start + flowEnd(p.Text[start:])
+	if rest := strings.TrimLeft(p.Text[end:], " \t\r\n"); strings.HasPrefix(rest, ",") {
+		end = len(p.Text) - len(rest) + 1
+	} else if before := strings.TrimRight(p.Text[:start], " \t\r\n"); strings.HasSuffix(before, ",") {
 		start = len(before) - 1
 	}
 	return p.replaced(start, end, "", p.except(at), "")
@@ -381,19 +345,19 @@ func flowEnd(s string) int {
 // withoutMarks drops our marks, wherever they were left.
 func (p *patch) withoutMarks() (*patch, error) {
 	var b strings.Builder
-	for line := range strings.Lines(p.text) {
+	for line := range strings.Lines(p.Text) {
 		if mark := strings.TrimSpace(line); mark != beginMark && mark != endMark {
 			b.WriteString(line)
 		}
 	}
-	return p.replaced(0, len(p.text), b.String(), p.items, "")
+	return p.replaced(0, len(p.Text), b.String(), p.items, "")
 }
 
 // replaced is the file with other text from one offset to another. It fails if
 // any row but ours is not what it was: rows are those that are to be left, and
 // more is the id of a row of ours that comes in front of them.
 func (p *patch) replaced(from, to int, text string, rows []*yaml.Node, more string) (*patch, error) {
-	q, err := parse([]byte(p.bom + p.text[:from] + text + p.text[to:]))
+	q, err := parse([]byte(p.BOM + p.Text[:from] + text + p.Text[to:]))
 	if err != nil {
 		return nil, fmt.Errorf("the file is not edited, as the result would be broken: %w", err)
 	}
@@ -401,7 +365,7 @@ func (p *patch) replaced(from, to int, text string, rows []*yaml.Node, more stri
 	if ours := q.ours(more); more != "" && len(ours) == 1 && ours[0].item == got[0] {
 		got = got[1:]
 	}
-	if !sameNodes(got, rows) {
+	if !install.SameYAML(got, rows) {
 		return nil, errors.New("the file is not edited, as rows of others would change")
 	}
 	return q, nil
@@ -430,21 +394,4 @@ func (p *patch) except(ours placed) []*yaml.Node {
 		out = append(out, &rest)
 	}
 	return out
-}
-
-// sameNodes compares what nodes mean, not how they are written.
-func sameNodes(a, b []*yaml.Node) bool {
-	return slices.EqualFunc(a, b, func(x, y *yaml.Node) bool {
-		return x.Kind == y.Kind && x.ShortTag() == y.ShortTag() && x.Value == y.Value && x.Anchor == y.Anchor && sameNodes(x.Content, y.Content)
-	})
-}
-
-// byteColumn turns the column of a node, in characters from 1, into an offset.
-func byteColumn(line string, column int) int {
-	at := 0
-	for range column - 1 {
-		_, size := utf8.DecodeRuneInString(line[at:])
-		at += size
-	}
-	return at
 }

@@ -3,11 +3,9 @@ package hermes
 import (
 	"errors"
 	"fmt"
-	"io"
-	"slices"
 	"strings"
-	"unicode/utf8"
 
+	"github.com/agentscope-ai/reme-hook/install"
 	"gopkg.in/yaml.v3"
 )
 
@@ -15,14 +13,8 @@ import (
 // for the name of the provider's folder.
 const providerName = "reme"
 
-// config is the text of a config.yaml. It is edited as text; what an edit has
-// made of it is parsed again and compared.
-type config struct {
-	bom, text string
-	root      *yaml.Node // a mapping; nil if there is nothing but comments
-}
-
-const byteOrderMark = "\ufeff"
+// config is a config.yaml. Its root is a mapping, or nil.
+type config struct{ install.YAML }
 
 // setting is what an install sets: a key in a section.
 type setting struct {
@@ -44,42 +36,23 @@ func (s setting) refused() error {
 
 // parse understands a config.yaml, or says why it must be left alone.
 func parse(src []byte) (*config, error) {
-	c := &config{text: string(src)}
-	if rest, ok := strings.CutPrefix(c.text, byteOrderMark); ok {
-		c.bom, c.text = byteOrderMark, rest
-	}
-	if !utf8.ValidString(c.text) {
-		return nil, errors.New("the file is not UTF-8 text")
-	}
-	if strings.ContainsAny(strings.ReplaceAll(c.text, "\r\n", ""), "\r\u0085\u2028\u2029") {
-		return nil, errors.New("the file has line breaks that programs do not agree on; it is not edited")
-	}
-	dec := yaml.NewDecoder(strings.NewReader(c.text))
-	var doc, more yaml.Node
-	err := dec.Decode(&doc)
-	if err == io.EOF {
-		return c, nil
-	}
-	if err == nil && dec.Decode(&more) != io.EOF {
-		err = errors.New("there is more than one document in it")
-	}
+	text, err := install.ParseYAML(src)
 	if err != nil {
-		return nil, fmt.Errorf("the file cannot be read as YAML: %w", err)
+		return nil, err
 	}
-	switch root := doc.Content[0]; {
-	case root.Kind == yaml.MappingNode:
-		c.root = root
-	case !isNull(root):
+	c := &config{text}
+	switch {
+	case c.Root == nil || c.Root.Kind == yaml.MappingNode:
+	case isNull(c.Root):
+		c.Root = nil
+	default:
 		return nil, errors.New("the file is not a list of settings, so Hermes itself cannot use it; repair it and run the command again")
 	}
 	return c, c.once(choice)
 }
 
-// bytes is the file.
-func (c *config) bytes() []byte { return []byte(c.bom + c.text) }
-
 // section is where a setting stands, nil if it is not there.
-func (c *config) section(s setting) *yaml.Node { return value(c.root, s.section) }
+func (c *config) section(s setting) *yaml.Node { return value(c.Root, s.section) }
 
 // node is the value of a setting, nil if there is none.
 func (c *config) node(s setting) *yaml.Node { return resolved(value(resolved(c.section(s)), s.key)) }
@@ -87,7 +60,7 @@ func (c *config) node(s setting) *yaml.Node { return resolved(value(resolved(c.s
 // set makes a setting. It is tried in several ways until one leaves all else as
 // it was.
 func (c *config) set(s setting, made func(*config) bool) (*config, error) {
-	if isShared(c.root) || isShared(c.section(s)) {
+	if isShared(c.Root) || isShared(c.section(s)) {
 		return nil, s.refused()
 	}
 	for _, e := range c.inserts(s) {
@@ -100,7 +73,7 @@ func (c *config) set(s setting, made func(*config) bool) (*config, error) {
 
 // once is an error if a setting is there twice.
 func (c *config) once(s setting) error {
-	if hasTwice(c.root, s.section) || hasTwice(c.section(s), s.key) {
+	if hasTwice(c.Root, s.section) || hasTwice(c.section(s), s.key) {
 		return fmt.Errorf("%s.%s is there twice; remove one", s.section, s.key)
 	}
 	return nil
@@ -135,7 +108,7 @@ func upsert(src []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return q.bytes(), nil
+	return q.Bytes(), nil
 }
 
 // remove takes us out again. It returns nil if nothing is left in a file that was
@@ -173,10 +146,10 @@ func (c *config) unset(s setting, original []byte, known bool, done func(*config
 // left is the file from which something was taken: nil if nothing is left of one
 // that was not there before.
 func (c *config) left(original []byte) []byte {
-	if original == nil && strings.TrimSpace(c.text) == "" {
+	if original == nil && strings.TrimSpace(c.Text) == "" {
 		return nil
 	}
-	return c.bytes()
+	return c.Bytes()
 }
 
 // edit puts other text in the place of some.
@@ -188,18 +161,18 @@ type edit struct {
 // edited is the file after some edits, in descending order. It fails if anything
 // but the setting is not what it was.
 func (c *config) edited(s setting, edits ...edit) (*config, error) {
-	text := c.text
+	text := c.Text
 	for _, e := range edits {
 		if e.from > e.to || e.to > len(text) {
 			return nil, s.refused()
 		}
 		text = text[:e.from] + e.text + text[e.to:]
 	}
-	q, err := parse([]byte(c.bom + text))
+	q, err := parse([]byte(c.BOM + text))
 	if err != nil {
 		return nil, err
 	}
-	if !sameNodes(c.others(s), q.others(s)) {
+	if !install.SameYAML(c.others(s), q.others(s)) {
 		return nil, s.refused()
 	}
 	return q, nil
@@ -208,7 +181,7 @@ func (c *config) edited(s setting, edits ...edit) (*config, error) {
 // others is all that the file says but a setting.
 func (c *config) others(s setting) []*yaml.Node {
 	var out []*yaml.Node
-	for k, v := range pairs(c.root) {
+	for k, v := range pairs(c.Root) {
 		if k.Value == s.section {
 			rest := *v
 			rest.Content = nil
@@ -225,13 +198,6 @@ func (c *config) others(s setting) []*yaml.Node {
 		out = append(out, k, v)
 	}
 	return out
-}
-
-// sameNodes compares what nodes mean, not how they are written.
-func sameNodes(a, b []*yaml.Node) bool {
-	return slices.EqualFunc(a, b, func(x, y *yaml.Node) bool {
-		return x.Kind == y.Kind && x.ShortTag() == y.ShortTag() && x.Value == y.Value && x.Anchor == y.Anchor && sameNodes(x.Content, y.Content)
-	})
 }
 
 // pairs yields the keys and values of a mapping; nothing if n is none.

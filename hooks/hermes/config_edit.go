@@ -2,7 +2,6 @@ package hermes
 
 import (
 	"strings"
-	"unicode/utf8"
 
 	"gopkg.in/yaml.v3"
 )
@@ -11,8 +10,8 @@ import (
 // leaves everything else as it was.
 func (c *config) inserts(s setting) []edit {
 	entry := s.key + ": " + s.value
-	nl := c.newline()
-	key, section := pair(c.root, s.section)
+	nl := c.Newline()
+	key, section := pair(c.Root, s.section)
 	name, old := pair(section, s.key)
 	switch {
 	case name != nil && c.written(old): // ''
@@ -29,25 +28,25 @@ func (c *config) inserts(s setting) []edit {
 		if len(section.Content) > 0 {
 			indent = strings.Repeat(" ", section.Content[0].Column-1)
 		}
-		at := c.lineStart(key.Line + 1)
-		return []edit{{at, at, newlineIfMissing(c.text[:at], nl) + indent + entry + nl}}
-	case c.root != nil && isFlow(c.root):
-		return []edit{c.intoFlow(c.root, s.section+": {"+entry+"}")}
+		at := c.LineStart(key.Line + 1)
+		return []edit{{at, at, newlineIfMissing(c.Text[:at], nl) + indent + entry + nl}}
+	case c.Root != nil && isFlow(c.Root):
+		return []edit{c.intoFlow(c.Root, s.section+": {"+entry+"}")}
 	}
-	indent, end := "", len(c.text)
-	if c.root != nil {
-		indent = strings.Repeat(" ", c.root.Column-1)
+	indent, end := "", len(c.Text)
+	if c.Root != nil {
+		indent = strings.Repeat(" ", c.Root.Column-1)
 	}
 	text := indent + s.section + ":" + nl + indent + "  " + entry + nl
 	// A text that ends in a block scalar or with "..." takes nothing behind it.
 	front := c.aboveFirst()
-	return []edit{{end, end, newlineIfMissing(c.text, nl) + text}, {front, front, text}}
+	return []edit{{end, end, newlineIfMissing(c.Text, nl) + text}, {front, front, text}}
 }
 
 // removals are the ways to take a setting out of a file, best first. before is
 // the file as it was.
 func (c *config) removals(s setting, before *config) [][]edit {
-	key, section := pair(c.root, s.section)
+	key, section := pair(c.Root, s.section)
 	name, now := pair(section, s.key)
 	if name == nil {
 		return nil
@@ -63,9 +62,9 @@ func (c *config) removals(s setting, before *config) [][]edit {
 	case len(section.Content) > 2 || hadSection:
 		return append([][]edit{{c.cut(section, name, now)}}, off...)
 	case isFlow(section):
-		return append([][]edit{{c.cut(c.root, key, section)}}, off...)
+		return append([][]edit{{c.cut(c.Root, key, section)}}, off...)
 	}
-	return append([][]edit{{c.cut(section, name, now), c.cut(c.root, key, nil)}}, off...)
+	return append([][]edit{{c.cut(section, name, now), c.cut(c.Root, key, nil)}}, off...)
 }
 
 // cut takes a pair out of a mapping: from a block the lines from its key to the
@@ -73,16 +72,16 @@ func (c *config) removals(s setting, before *config) [][]edit {
 // it is only the line of the key.
 func (c *config) cut(mapping, key, value *yaml.Node) edit {
 	if !isFlow(mapping) {
-		return edit{c.lineStart(key.Line), c.lineStart(max(key.Line, c.lastLine(value)) + 1), ""}
+		return edit{c.LineStart(key.Line), c.LineStart(max(key.Line, c.lastLine(value)) + 1), ""}
 	}
-	return c.cutFlow(c.offset(key), c.end(value))
+	return c.cutFlow(c.Offset(key), c.end(value))
 }
 
 // cutFlow takes an element out of brackets, with a comma.
 func (c *config) cutFlow(start, end int) edit {
-	if rest := strings.TrimLeft(c.text[end:], " \t\r\n"); strings.HasPrefix(rest, ",") {
-		end = len(c.text) - len(strings.TrimLeft(rest[1:], " "))
-	} else if head := strings.TrimRight(c.text[:start], " \t\r\n"); strings.HasSuffix(head, ",") {
+	if rest := strings.TrimLeft(c.Text[end:], " \t\r\n"); strings.HasPrefix(rest, ",") {
+		end = len(c.Text) - len(strings.TrimLeft(rest[1:], " "))
+	} else if head := strings.TrimRight(c.Text[:start], " \t\r\n"); strings.HasSuffix(head, ",") {
 		start = len(head) - 1
 	}
 	return edit{start, end, ""}
@@ -94,7 +93,7 @@ func (c *config) lastLine(n *yaml.Node) int {
 		return 0
 	}
 	if isFlow(n) {
-		return 1 + strings.Count(c.text[:c.end(n)], "\n")
+		return 1 + strings.Count(c.Text[:c.end(n)], "\n")
 	}
 	last := n.Line
 	for _, child := range n.Content {
@@ -104,15 +103,15 @@ func (c *config) lastLine(n *yaml.Node) int {
 }
 
 // over puts text in the place of a scalar.
-func (c *config) over(n *yaml.Node, text string) edit { return edit{c.offset(n), c.end(n), text} }
+func (c *config) over(n *yaml.Node, text string) edit { return edit{c.Offset(n), c.end(n), text} }
 
 // intoFlow puts an element first into brackets.
 func (c *config) intoFlow(n *yaml.Node, entry string) edit {
-	at := c.offset(n) + 1
+	at := c.Offset(n) + 1
 	if len(n.Content) > 0 {
 		entry += ", "
 	}
-	return edit{min(at, len(c.text)), min(at, len(c.text)), entry}
+	return edit{min(at, len(c.Text)), min(at, len(c.Text)), entry}
 }
 
 func isFlow(n *yaml.Node) bool { return n.Style&yaml.FlowStyle != 0 }
@@ -124,25 +123,18 @@ func (c *config) written(n *yaml.Node) bool {
 
 // aboveFirst is in front of the first key and of the comments that belong to it.
 func (c *config) aboveFirst() int {
-	if c.root == nil {
+	if c.Root == nil {
 		return 0
 	}
-	line := c.root.Line
+	line := c.Root.Line
 	for line > 1 {
-		above := c.text[c.lineStart(line-1):c.lineStart(line)]
+		above := c.Text[c.LineStart(line-1):c.LineStart(line)]
 		if !strings.HasPrefix(strings.TrimSpace(above), "#") {
 			break
 		}
 		line--
 	}
-	return c.lineStart(line)
-}
-
-func (c *config) newline() string {
-	if i := strings.IndexByte(c.text, '\n'); i > 0 && c.text[i-1] == '\r' {
-		return "\r\n"
-	}
-	return "\n"
+	return c.LineStart(line)
 }
 
 func newlineIfMissing(text, newline string) string {
@@ -152,33 +144,10 @@ func newlineIfMissing(text, newline string) string {
 	return newline
 }
 
-// lineStart is the offset of a line, counted from 1.
-func (c *config) lineStart(line int) int {
-	at := 0
-	for range line - 1 {
-		i := strings.IndexByte(c.text[at:], '\n')
-		if i < 0 {
-			return len(c.text)
-		}
-		at += i + 1
-	}
-	return at
-}
-
-// offset is where a node begins. Its column counts characters from 1.
-func (c *config) offset(n *yaml.Node) int {
-	at := c.lineStart(n.Line)
-	for range n.Column - 1 {
-		_, size := utf8.DecodeRuneInString(c.text[at:])
-		at += size
-	}
-	return at
-}
-
 // end is where a scalar ends that is written in one line, or a collection in
 // brackets.
 func (c *config) end(n *yaml.Node) int {
-	at := c.offset(n)
+	at := c.Offset(n)
 	if n.Kind == yaml.MappingNode || n.Kind == yaml.SequenceNode {
 		closing := "}"
 		if n.Kind == yaml.SequenceNode {
@@ -187,16 +156,16 @@ func (c *config) end(n *yaml.Node) int {
 		if len(n.Content) > 0 {
 			at = c.end(n.Content[len(n.Content)-1])
 		}
-		if i := strings.Index(c.text[at:], closing); i >= 0 {
+		if i := strings.Index(c.Text[at:], closing); i >= 0 {
 			return at + i + 1
 		}
 		return at
 	}
 	length := len(n.Value)
-	if n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) != 0 && at < len(c.text) {
-		length = quotedLength(c.text[at:])
+	if n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) != 0 && at < len(c.Text) {
+		length = quotedLength(c.Text[at:])
 	}
-	return min(at+length, len(c.text))
+	return min(at+length, len(c.Text))
 }
 
 // quotedLength is the length of the quoted scalar that s begins with.
@@ -215,7 +184,7 @@ func quotedLength(s string) int {
 // behindColon is behind the colon of a key.
 func (c *config) behindColon(key *yaml.Node) int {
 	at := c.end(key)
-	if i := strings.IndexByte(c.text[at:], ':'); i >= 0 {
+	if i := strings.IndexByte(c.Text[at:], ':'); i >= 0 {
 		return at + i + 1
 	}
 	return at

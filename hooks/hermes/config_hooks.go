@@ -21,7 +21,7 @@ type placedHook struct {
 // hooks lists our shell hooks.
 func (c *config) hooks() []placedHook {
 	var out []placedHook
-	for event, list := range pairs(resolved(value(c.root, "hooks"))) {
+	for event, list := range pairs(resolved(value(c.Root, "hooks"))) {
 		for _, item := range items(list) {
 			if command := value(item, "command"); isOurHook(item) {
 				out = append(out, placedHook{event.Value, command.Value, item})
@@ -71,7 +71,7 @@ func upsertHooks(src []byte, program string) ([]byte, error) {
 			return nil, err
 		}
 	}
-	return c.bytes(), nil
+	return c.Bytes(), nil
 }
 
 func (c *config) withHook(h shellHook, program string) (*config, error) {
@@ -81,7 +81,7 @@ func (c *config) withHook(h shellHook, program string) (*config, error) {
 	}
 	done := func(q *config) bool {
 		have := q.hooksOf(h.event)
-		return len(have) > 0 && sameNodes(c.othersOf(s), q.othersOf(s)) && !slices.ContainsFunc(have, func(p placedHook) bool { return p.command != want })
+		return len(have) > 0 && install.SameYAML(c.othersOf(s), q.othersOf(s)) && !slices.ContainsFunc(have, func(p placedHook) bool { return p.command != want })
 	}
 	list := c.node(s)
 	if done(c) {
@@ -90,7 +90,7 @@ func (c *config) withHook(h shellHook, program string) (*config, error) {
 	if list == nil || isNull(list) {
 		return c.set(s, done)
 	}
-	if list.Kind != yaml.SequenceNode || isShared(c.root) || isShared(c.section(s)) || list.Anchor != "" {
+	if list.Kind != yaml.SequenceNode || isShared(c.Root) || isShared(c.section(s)) || list.Anchor != "" {
 		return nil, s.refused()
 	}
 	tries := c.appends(list, h.entry(program))
@@ -114,11 +114,11 @@ func (c *config) appends(list *yaml.Node, element string) [][]edit {
 	if isFlow(list) {
 		return [][]edit{{c.intoFlow(list, element)}}
 	}
-	nl := c.newline()
+	nl := c.Newline()
 	line := strings.Repeat(" ", list.Column-1) + "- " + element + nl
 	// A text that ends in a block scalar takes nothing behind it.
-	end, front := c.lineStart(c.lastLine(list)+1), c.lineStart(list.Line)
-	return [][]edit{{{end, end, newlineIfMissing(c.text[:end], nl) + line}}, {{front, front, line}}}
+	end, front := c.LineStart(c.lastLine(list)+1), c.LineStart(list.Line)
+	return [][]edit{{{end, end, newlineIfMissing(c.Text[:end], nl) + line}}, {{front, front, line}}}
 }
 
 // removeHooks takes our shell hooks out again. It returns nil if nothing is left
@@ -139,7 +139,7 @@ func removeHooks(now, original []byte, known bool) ([]byte, error) {
 func (c *config) withoutHook(p placedHook, original []byte, known bool) (*config, error) {
 	s := setting{section: "hooks", key: p.event, byHand: "take the hook of reme-hook out of hooks." + p.event + " by hand"}
 	done := func(q *config) bool {
-		return len(q.hooks()) == len(c.hooks())-1 && sameNodes(c.othersOf(s), q.othersOf(s))
+		return len(q.hooks()) == len(c.hooks())-1 && install.SameYAML(c.othersOf(s), q.othersOf(s))
 	}
 	list := c.node(s)
 	if len(list.Content) == 1 {
@@ -148,9 +148,9 @@ func (c *config) withoutHook(p placedHook, original []byte, known bool) (*config
 		}
 		return nil, s.refused()
 	}
-	out := edit{c.lineStart(p.item.Line), c.lineStart(c.lastLine(p.item) + 1), ""}
+	out := edit{c.LineStart(p.item.Line), c.LineStart(c.lastLine(p.item) + 1), ""}
 	if isFlow(list) {
-		out = c.cutFlow(c.offset(p.item), c.end(p.item))
+		out = c.cutFlow(c.Offset(p.item), c.end(p.item))
 	}
 	if q, err := c.edited(s, out); err == nil && done(q) {
 		return q, nil

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/agentscope-ai/reme-hook/install"
 	"gopkg.in/yaml.v3"
 )
 
@@ -82,7 +83,7 @@ func means(t *testing.T, a []byte, b string) bool {
 		return false
 	}
 	y, err := parse([]byte(b))
-	return err == nil && (x.provider() == "" || x.provider() == y.provider()) && sameNodes(x.others(choice), y.others(choice))
+	return err == nil && (x.provider() == "" || x.provider() == y.provider()) && install.SameYAML(x.others(choice), y.others(choice))
 }
 
 func TestUpsertRefuses(t *testing.T) {

@@ -324,7 +324,7 @@ func (c *config) trusted(env install.Env, placed []placedHook) (install.TrustSta
 	if err != nil {
 		return st, fmt.Errorf("%s: %w", st.Source, err)
 	}
-	all := resolved(value(c.root, "hooks_auto_accept"))
+	all := resolved(value(c.Root, "hooks_auto_accept"))
 	for _, h := range placed {
 		state := install.TrustNo
 		if a.has(h.event, h.command) || all != nil && isTrue(all.Value) || isTrue(env.Getenv("HERMES_ACCEPT_HOOKS")) {

@@ -24,10 +24,10 @@ func (t Target) OtherPlugins(env install.Env) []string {
 	if len(c.hooks()) > 0 { // else it is in our place, which Check tells
 		add(c.provider())
 	}
-	for _, plugin := range items(value(resolved(value(c.root, "plugins")), "enabled")) {
+	for _, plugin := range items(value(resolved(value(c.Root, "plugins")), "enabled")) {
 		add(resolved(plugin).Value)
 	}
-	for _, list := range pairs(resolved(value(c.root, "hooks"))) {
+	for _, list := range pairs(resolved(value(c.Root, "hooks"))) {
 		for _, item := range items(list) {
 			if command := value(resolved(item), "command"); command != nil && !isOurHook(resolved(item)) {
 				add(strings.ReplaceAll(command.Value, env.Home, "~")) // the user's own name says nothing

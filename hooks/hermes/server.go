@@ -71,12 +71,12 @@ func upsertServer(src []byte, want install.Server) ([]byte, error) {
 		if c, err = c.set(s, done); err != nil {
 			return nil, err
 		}
-		return c.bytes(), nil
+		return c.Bytes(), nil
 	case !c.server().Ours():
 		return nil, install.ErrForeignServer
 	}
 	if q, err := c.edited(s, c.over(value(n, "command"), quote(want.Command))); err == nil && done(q) {
-		return q.bytes(), nil
+		return q.Bytes(), nil
 	}
 	text, err := removeServer(src, src, true)
 	if err != nil {

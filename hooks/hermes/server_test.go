@@ -52,13 +52,13 @@ func TestServerUpsert(t *testing.T) {
 			}
 			for want, text := range map[*install.Server][]byte{&testServer: out, &moved: other} {
 				c, err := parse(text)
-				if err != nil || !reflect.DeepEqual(c.server(), *want) || !sameNodes(c.others(serverSetting(*want)), before.others(serverSetting(*want))) {
+				if err != nil || !reflect.DeepEqual(c.server(), *want) || !install.SameYAML(c.others(serverSetting(*want)), before.others(serverSetting(*want))) {
 					t.Errorf("%s: %q, %v", name, text, err)
 				}
 				// An end of the last line is left.
-				left, err := removeServer(text, before.bytes(), true)
-				if err != nil || strings.TrimRight(string(left), "\r\n") != strings.TrimRight(string(before.bytes()), "\r\n") && name != "null servers" {
-					t.Errorf("%s: without us %q, %v, was %q", name, left, err, before.bytes())
+				left, err := removeServer(text, before.Bytes(), true)
+				if err != nil || strings.TrimRight(string(left), "\r\n") != strings.TrimRight(string(before.Bytes()), "\r\n") && name != "null servers" {
+					t.Errorf("%s: without us %q, %v, was %q", name, left, err, before.Bytes())
 				}
 			}
 			// As Hermes writes it after a setting was changed.
@@ -70,7 +70,7 @@ func TestServerUpsert(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			left, err := removeServer(rewritten, before.bytes(), true)
+			left, err := removeServer(rewritten, before.Bytes(), true)
 			if err != nil || bytes.Contains(left, []byte("integrations/bin")) {
 				t.Errorf("%s: rewritten as %q, without us %q, %v", name, rewritten, left, err)
 			}
@@ -161,12 +161,12 @@ func FuzzServer(f *testing.F) {
 			return
 		}
 		c, err := parse(out)
-		if err != nil || !reflect.DeepEqual(c.server(), testServer) || !sameNodes(c.others(s), before.others(s)) {
+		if err != nil || !reflect.DeepEqual(c.server(), testServer) || !install.SameYAML(c.others(s), before.others(s)) {
 			t.Fatalf("%q became %q (%v)", text, out, err)
 		}
 		if left, err := removeServer(out, text, true); err == nil {
 			q, err := parse(left)
-			if err != nil || q.node(s) != nil || !sameNodes(q.others(s), before.others(s)) {
+			if err != nil || q.node(s) != nil || !install.SameYAML(q.others(s), before.others(s)) {
 				t.Fatalf("%q became %q and then %q (%v)", text, out, left, err)
 			}
 		}
