@@ -44,16 +44,6 @@ func (g Group) value() any {
 	return group{g.Matcher, []Handler{g.Handler}}
 }
 
-var bom = []byte("\xef\xbb\xbf")
-
-// withBOM puts the byte order mark back in front of a text that had one.
-func withBOM(text []byte, marked bool) []byte {
-	if marked {
-		return append(bom[:len(bom):len(bom)], text...)
-	}
-	return text
-}
-
 // blank tells whether a file counts as {}.
 func blank(text []byte) bool {
 	t := bytes.TrimSpace(text)
@@ -65,7 +55,7 @@ func blank(text []byte) bool {
 // or no longer wanted goes, what is missing comes last in the list of its
 // event. Everything else keeps its bytes. nil, nothing and null count as {}.
 func UpsertHooks(src []byte, want []Group, ours func(command string) bool) ([]byte, error) {
-	text, marked := bytes.CutPrefix(src, bom)
+	text, marked := bytes.CutPrefix(src, BOM)
 	if blank(text) {
 		text = []byte("{}\n")
 	}
@@ -80,7 +70,7 @@ func UpsertHooks(src []byte, want []Group, ours func(command string) bool) ([]by
 		}
 		text = next
 	}
-	return withBOM(text, marked), nil
+	return WithBOM(text, marked), nil
 }
 
 // RemoveHooks takes our handlers out of src, and the containers that are empty
@@ -88,13 +78,13 @@ func UpsertHooks(src []byte, want []Group, ours func(command string) bool) ([]by
 // install, if known) had too. It returns nil if known says that there was no
 // file and nothing of anyone else is left in it.
 func RemoveHooks(src, original []byte, known bool, ours func(command string) bool) ([]byte, error) {
-	text, marked := bytes.CutPrefix(src, bom)
+	text, marked := bytes.CutPrefix(src, BOM)
 	if blank(text) {
 		return src, nil
 	}
 	had := func(...string) bool { return false }
 	if known {
-		original, _ := bytes.CutPrefix(original, bom)
+		original, _ := bytes.CutPrefix(original, BOM)
 		if o, err := parseDocument(original); err == nil {
 			had = o.has
 		}
@@ -118,12 +108,12 @@ func RemoveHooks(src, original []byte, known bool, ours func(command string) boo
 	if len(touched) == 0 {
 		return src, nil
 	}
-	return withBOM(text, marked), nil
+	return WithBOM(text, marked), nil
 }
 
 // ListHooks returns the handlers in src that are ours.
 func ListHooks(src []byte, ours func(command string) bool) ([]Placed, error) {
-	src, _ = bytes.CutPrefix(src, bom)
+	src, _ = bytes.CutPrefix(src, BOM)
 	if blank(src) {
 		return nil, nil
 	}

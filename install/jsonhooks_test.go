@@ -83,14 +83,14 @@ func variants(text string) map[string][]byte {
 	return map[string][]byte{
 		"":             []byte(text),
 		", CRLF":       []byte(strings.ReplaceAll(text, "\n", "\r\n")),
-		", BOM":        append(bytes.Clone(bom), text...),
+		", BOM":        append(bytes.Clone(BOM), text...),
 		", no newline": []byte(strings.TrimRight(text, "\n")),
 	}
 }
 
 // content is what a file means, without our hooks if drop is set.
 func content(t testing.TB, text []byte, drop bool) any {
-	text, _ = bytes.CutPrefix(text, bom)
+	text, _ = bytes.CutPrefix(text, BOM)
 	if s := bytes.TrimSpace(text); len(s) == 0 || string(s) == "null" {
 		return map[string]any{}
 	}
@@ -165,7 +165,7 @@ func TestUpsertKeepsTheRest(t *testing.T) {
 			if again, err := UpsertHooks(out, groups, testHost.ours); err != nil || !bytes.Equal(again, out) {
 				t.Errorf("%s%s: a second time changes it: %v\n%s", name, variant, err, again)
 			}
-			if bytes.Contains(out, []byte(`\u0026`)) || bytes.HasPrefix(src, bom) != bytes.HasPrefix(out, bom) {
+			if bytes.Contains(out, []byte(`\u0026`)) || bytes.HasPrefix(src, BOM) != bytes.HasPrefix(out, BOM) {
 				t.Errorf("%s%s:\n%s", name, variant, out)
 			}
 			if crlf := bytes.Count(out, []byte("\r\n")); variant == ", CRLF" && bytes.Contains(src, []byte("\n{")) && crlf != bytes.Count(out, []byte("\n")) {

@@ -15,7 +15,7 @@ type JSONPath []string
 // Set gives the member a value if it is not there. Everything else keeps its
 // bytes. nil, nothing and null count as {}.
 func (p JSONPath) Set(src []byte, v any) ([]byte, error) {
-	text, marked := bytes.CutPrefix(src, bom)
+	text, marked := bytes.CutPrefix(src, BOM)
 	if blank(text) {
 		text = []byte("{}\n")
 	}
@@ -33,7 +33,7 @@ func (p JSONPath) Set(src []byte, v any) ([]byte, error) {
 	if _, ok := at.Value.(*hujson.Object); !ok {
 		return nil, p.notAn("object", found)
 	}
-	return withBOM(d.insert(at, p[found], v), marked), nil
+	return WithBOM(d.insert(at, p[found], v), marked), nil
 }
 
 // Add puts a string into the list at the path, if the list is there and has it
@@ -43,8 +43,8 @@ func (p JSONPath) Add(src []byte, s string) ([]byte, error) {
 	if err != nil || list == nil || stringIn(*list, s) >= 0 {
 		return src, err
 	}
-	_, marked := bytes.CutPrefix(src, bom)
-	return withBOM(d.insert(*list, "", s), marked), nil
+	_, marked := bytes.CutPrefix(src, BOM)
+	return WithBOM(d.insert(*list, "", s), marked), nil
 }
 
 // Drop takes a string out of the list at the path.
@@ -53,19 +53,19 @@ func (p JSONPath) Drop(src []byte, s string) ([]byte, error) {
 	if err != nil || list == nil || stringIn(*list, s) < 0 {
 		return src, err
 	}
-	_, marked := bytes.CutPrefix(src, bom)
-	return withBOM(d.remove(*list, stringIn(*list, s)), marked), nil
+	_, marked := bytes.CutPrefix(src, BOM)
+	return WithBOM(d.remove(*list, stringIn(*list, s)), marked), nil
 }
 
 // Unset takes the member out, and the objects that are empty without it, but for
 // those that original (nil: no file) has too.
 func (p JSONPath) Unset(src, original []byte) ([]byte, error) {
-	text, marked := bytes.CutPrefix(src, bom)
+	text, marked := bytes.CutPrefix(src, BOM)
 	if blank(text) {
 		return src, nil
 	}
 	old := &document{}
-	if original, _ = bytes.CutPrefix(original, bom); !blank(original) {
+	if original, _ = bytes.CutPrefix(original, BOM); !blank(original) {
 		if d, err := parseObject(original); err == nil {
 			old = d
 		}
@@ -96,7 +96,7 @@ func (p JSONPath) Unset(src, original []byte) ([]byte, error) {
 	if !removed {
 		return src, nil
 	}
-	return withBOM(text, marked), nil
+	return WithBOM(text, marked), nil
 }
 
 // follow goes along a path as far as there is something: how many names that
@@ -120,7 +120,7 @@ func (d *document) follow(p JSONPath) (at hujson.Value, found int, err error) {
 
 // list is the list at the path, nil if there is none.
 func (p JSONPath) list(src []byte) (*document, *hujson.Value, error) {
-	text, _ := bytes.CutPrefix(src, bom)
+	text, _ := bytes.CutPrefix(src, BOM)
 	if blank(text) {
 		return nil, nil, nil
 	}

@@ -32,7 +32,7 @@ func (e Env) JSONServers(o Options, host client.Host, path string) []Registered 
 	if err != nil {
 		return nil
 	}
-	text, _ := bytes.CutPrefix(b, bom)
+	text, _ := bytes.CutPrefix(b, BOM)
 	d, err := parseObject(text)
 	if err != nil {
 		return nil
@@ -62,7 +62,7 @@ func UpsertServer(src []byte, s Server) ([]byte, error) {
 	if err := s.Valid(); err != nil {
 		return nil, err
 	}
-	text, marked := bytes.CutPrefix(src, bom)
+	text, marked := bytes.CutPrefix(src, BOM)
 	if blank(text) {
 		text = []byte("{}\n")
 	}
@@ -93,7 +93,7 @@ func UpsertServer(src []byte, s Server) ([]byte, error) {
 		}
 		text = splice(d.text, edits...)
 	}
-	return withBOM(text, marked), nil
+	return WithBOM(text, marked), nil
 }
 
 // RemoveServer takes our server out of src, and the object that lists servers if
@@ -101,7 +101,7 @@ func UpsertServer(src []byte, s Server) ([]byte, error) {
 // known) had none. It returns nil if known says that there was no file and
 // nothing of anyone else is left in it.
 func RemoveServer(src, original []byte, known bool) ([]byte, error) {
-	text, marked := bytes.CutPrefix(src, bom)
+	text, marked := bytes.CutPrefix(src, BOM)
 	if blank(text) {
 		return src, nil
 	}
@@ -130,7 +130,7 @@ func RemoveServer(src, original []byte, known bool) ([]byte, error) {
 	if root := d.root.Value.(*hujson.Object); known && original == nil && len(root.Members) == 0 && d.root.IsStandard() {
 		return nil, nil
 	}
-	return withBOM(d.text, marked), nil
+	return WithBOM(d.text, marked), nil
 }
 
 // placedServer is the server of our name as a document has it.
@@ -178,7 +178,7 @@ func (d *document) servers() (int, *hujson.Object) {
 }
 
 func hasServers(text []byte) bool {
-	text, _ = bytes.CutPrefix(text, bom)
+	text, _ = bytes.CutPrefix(text, BOM)
 	d, err := parseObject(text)
 	return err == nil && index(d.root.Value.(*hujson.Object), jsonServers) >= 0
 }

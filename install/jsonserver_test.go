@@ -54,7 +54,7 @@ func TestServerKeepsTheRest(t *testing.T) {
 	for name, text := range allNasty() {
 		for variant, src := range variants(text) {
 			out := serverRoundTrip(t, name+variant, src)
-			white := blank(bytes.TrimPrefix(src, bom))
+			white := blank(bytes.TrimPrefix(src, BOM))
 			if back, err := RemoveServer(out, src, true); err != nil || !white && !sameButEmpty(back, src) {
 				t.Errorf("%s%s: %v, want\n%s\ngot\n%s", name, variant, err, src, back)
 			}
@@ -84,7 +84,7 @@ func serverRoundTrip(t testing.TB, name string, src []byte) []byte {
 		t.Errorf("%s: there and back changes it: %v\n%s", name, err, back)
 	}
 	for want, text := range map[*Server][]byte{&testServer: out, &moved: other} {
-		d, err := parseObject(bytes.TrimPrefix(text, bom))
+		d, err := parseObject(bytes.TrimPrefix(text, BOM))
 		if err != nil {
 			t.Errorf("%s: %v\n%s", name, err, text)
 			continue
@@ -92,7 +92,7 @@ func serverRoundTrip(t testing.TB, name string, src []byte) []byte {
 		if p, err := d.server(); err != nil || !reflect.DeepEqual(p.have, *want) {
 			t.Errorf("%s: the server is %+v, %v\n%s", name, p.have, err, text)
 		}
-		if !reflect.DeepEqual(withoutServer(t, text), withoutServer(t, src)) || bytes.HasPrefix(src, bom) != bytes.HasPrefix(text, bom) {
+		if !reflect.DeepEqual(withoutServer(t, text), withoutServer(t, src)) || bytes.HasPrefix(src, BOM) != bytes.HasPrefix(text, BOM) {
 			t.Errorf("%s: the rest changed:\n%s", name, text)
 		}
 		for _, known := range []bool{true, false} {
@@ -116,7 +116,7 @@ func FuzzServer(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, src []byte) {
 		if out, err := UpsertServer(src, testServer); err == nil {
-			if d, err := parseObject(bytes.TrimPrefix(src, bom)); err == nil {
+			if d, err := parseObject(bytes.TrimPrefix(src, BOM)); err == nil {
 				if p, err := d.server(); err != nil || p.index >= 0 {
 					return // it is there already
 				}

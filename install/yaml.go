@@ -21,10 +21,9 @@ type YAML struct {
 
 // ParseYAML understands a file, or says why it must be left alone.
 func ParseYAML(src []byte) (YAML, error) {
-	const mark = "\ufeff"
 	y := YAML{Text: string(src)}
-	if rest, ok := strings.CutPrefix(y.Text, mark); ok {
-		y.BOM, y.Text = mark, rest
+	if rest, ok := strings.CutPrefix(y.Text, string(BOM)); ok {
+		y.BOM, y.Text = string(BOM), rest
 	}
 	if !utf8.ValidString(y.Text) {
 		return y, errors.New("the file is not UTF-8 text")

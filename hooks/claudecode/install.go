@@ -37,7 +37,7 @@ var configured = install.JSONHost{
 // plain finds what Claude Code 2.1.332 was seen to ignore a whole settings file
 // for. It accepts a byte order mark.
 func plain(text []byte) error {
-	if json.Valid(bytes.TrimPrefix(text, []byte("\ufeff"))) {
+	if json.Valid(bytes.TrimPrefix(text, install.BOM)) {
 		return nil
 	}
 	return errors.New("not plain JSON, so Claude Code ignores the whole file; remove its comments and trailing commas")
@@ -141,7 +141,7 @@ func plugins(env install.Env, settings []string) map[string]string {
 // readJSON reads what a file has of v, nothing if it cannot be read.
 func readJSON(path string, v any) {
 	if b, err := install.ReadFile(path); err == nil {
-		if std, err := hujson.Standardize(bytes.TrimPrefix(b, []byte("\ufeff"))); err == nil {
+		if std, err := hujson.Standardize(bytes.TrimPrefix(b, install.BOM)); err == nil {
 			_ = json.Unmarshal(std, v)
 		}
 	}

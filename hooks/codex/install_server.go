@@ -24,8 +24,6 @@ import (
 // user has approved. An edit is by the text, and is checked by what the text
 // means: our server is there, or gone, and all else is as it was.
 
-var bom = []byte("\ufeff")
-
 // servers is what a config.toml means.
 type servers struct {
 	ours   install.Server // as far as the server of our name can be read
@@ -63,7 +61,7 @@ func upsertServer(old []byte, server install.Server) ([]byte, error) {
 	if err := server.Valid(); err != nil {
 		return nil, err
 	}
-	text, marked := bytes.CutPrefix(old, bom)
+	text, marked := bytes.CutPrefix(old, install.BOM)
 	before, err := parseServers(text)
 	if err != nil {
 		return nil, err
@@ -84,14 +82,14 @@ func upsertServer(old []byte, server install.Server) ([]byte, error) {
 		return nil, errors.New("the MCP servers are written in a way that is not edited; leave ours out with --no-mcp, and run `codex mcp add " +
 			install.ServerName + " -- " + server.Command + " " + strings.Join(server.Args, " ") + "`")
 	}
-	return withMark(text, marked), nil
+	return install.WithBOM(text, marked), nil
 }
 
 // removeServer takes our server out of a config.toml. What it does not
 // understand it leaves as it is, unless our server is in it. It returns nil if
 // nothing is left in a file that was not there before.
 func removeServer(now, original []byte, known bool) ([]byte, error) {
-	text, marked := bytes.CutPrefix(now, bom)
+	text, marked := bytes.CutPrefix(now, install.BOM)
 	before, err := parseServers(text)
 	if err != nil || !before.ours.Ours() {
 		return now, nil
@@ -104,7 +102,7 @@ func removeServer(now, original []byte, known bool) ([]byte, error) {
 	if known && original == nil && len(bytes.TrimSpace(text)) == 0 {
 		return nil, nil
 	}
-	return withMark(text, marked), nil
+	return install.WithBOM(text, marked), nil
 }
 
 // withServer adds our table at the end of a text.
@@ -178,7 +176,7 @@ func serverSpans(text []byte) spans {
 	open, pending := -1, -1 // where a table of ours, or a key of ours in another one, begins
 	close := func(at int) {
 		if from := max(open, pending); from >= 0 {
-			found.lines = append(found.lines, span{from, from + contentEnd(text[from:at]), open >= 0})
+			found.lines = append(found.lines, span{from, from + install.ContentEnd(text[from:at]), open >= 0})
 		}
 		open, pending = -1, -1
 	}
@@ -250,34 +248,14 @@ func keyPath(e *unstable.Node) (path []string, first int) {
 	return path, first
 }
 
-// contentEnd is the offset behind the last line that is neither empty nor a
-// comment.
-func contentEnd(text []byte) int {
-	end, at := 0, 0
-	for line := range bytes.Lines(text) {
-		at += len(line)
-		if trimmed := bytes.TrimSpace(line); len(trimmed) > 0 && trimmed[0] != '#' {
-			end = at
-		}
-	}
-	return end
-}
-
 func splice(text []byte, at span, value string) []byte {
 	return append(append(bytes.Clone(text[:at.start]), value...), text[at.end:]...)
-}
-
-func withMark(text []byte, marked bool) []byte {
-	if marked {
-		return append(bom[:len(bom):len(bom)], text...)
-	}
-	return append([]byte{}, text...) // not nil
 }
 
 // placedServers is the server of our name in config.toml, nothing if it is not
 // there.
 func placedServers(env install.Env, o install.Options) []install.Registered {
-	s, err := parseServers(bytes.TrimPrefix(readConfig(env), bom))
+	s, err := parseServers(bytes.TrimPrefix(readConfig(env), install.BOM))
 	if err != nil || !s.named {
 		return nil
 	}

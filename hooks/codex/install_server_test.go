@@ -47,7 +47,7 @@ func configVariants(text string) map[string][]byte {
 	return map[string][]byte{
 		"":             []byte(text),
 		", CRLF":       []byte(strings.ReplaceAll(text, "\n", "\r\n")),
-		", BOM":        append(bytes.Clone(bom), text...),
+		", BOM":        append(bytes.Clone(install.BOM), text...),
 		", no newline": []byte(strings.TrimRight(text, "\n")),
 	}
 }
@@ -82,13 +82,13 @@ func serverRoundTrip(t testing.TB, name string, src []byte) {
 	if back, err := upsertServer(other, testServer); err != nil || !bytes.Equal(back, out) {
 		t.Errorf("%s: there and back changes it: %v\n%s", name, err, back)
 	}
-	before, err := parseServers(bytes.TrimPrefix(src, bom))
+	before, err := parseServers(bytes.TrimPrefix(src, install.BOM))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for want, text := range map[*install.Server][]byte{&testServer: out, &moved: other} {
-		after, err := parseServers(bytes.TrimPrefix(text, bom))
-		if err != nil || !reflect.DeepEqual(after.ours, *want) || !reflect.DeepEqual(after.others, before.others) || bytes.HasPrefix(src, bom) != bytes.HasPrefix(text, bom) {
+		after, err := parseServers(bytes.TrimPrefix(text, install.BOM))
+		if err != nil || !reflect.DeepEqual(after.ours, *want) || !reflect.DeepEqual(after.others, before.others) || bytes.HasPrefix(src, install.BOM) != bytes.HasPrefix(text, install.BOM) {
 			t.Errorf("%s: %+v, %v\n%s", name, after, err, text)
 		}
 		for _, known := range []bool{true, false} {
@@ -111,7 +111,7 @@ func FuzzServer(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, src []byte) {
-		before, err := parseServers(bytes.TrimPrefix(src, bom))
+		before, err := parseServers(bytes.TrimPrefix(src, install.BOM))
 		if err != nil || before.named {
 			return
 		}

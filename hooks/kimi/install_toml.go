@@ -37,8 +37,6 @@ const (
 	comment = " made by `reme-hook install kimi`, taken out by `reme-hook uninstall kimi`"
 )
 
-var bom = []byte("\ufeff")
-
 // configText is what a config.toml means.
 type configText struct {
 	top    map[string]any // without hooks
@@ -100,7 +98,7 @@ func readEntries(path string) ([]entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	text, marked := bytes.CutPrefix(b, bom)
+	text, marked := bytes.CutPrefix(b, install.BOM)
 	c, err := parse(text)
 	if err != nil {
 		return nil, err
@@ -139,7 +137,7 @@ func acceptable(hook map[string]any) error {
 
 // upsert puts our hooks into a config.toml.
 func upsert(old []byte, wanted []entry) ([]byte, error) {
-	text, marked := bytes.CutPrefix(old, bom)
+	text, marked := bytes.CutPrefix(old, install.BOM)
 	before, err := parse(text)
 	if err != nil {
 		return nil, err
@@ -158,12 +156,12 @@ func upsert(old []byte, wanted []entry) ([]byte, error) {
 	if err := check(text, before, wanted); err != nil {
 		return nil, err
 	}
-	return withBOM(text, marked), nil
+	return install.WithBOM(text, marked), nil
 }
 
 // remove takes our hooks out of a config.toml.
 func remove(now, original []byte, known bool) ([]byte, error) {
-	text, marked := bytes.CutPrefix(now, bom)
+	text, marked := bytes.CutPrefix(now, install.BOM)
 	before, err := parse(text)
 	if err != nil {
 		return nil, err
@@ -181,15 +179,7 @@ func remove(now, original []byte, known bool) ([]byte, error) {
 	if known && original == nil && len(text) == 0 {
 		return nil, nil
 	}
-	return withBOM(text, marked), nil
-}
-
-// withBOM is never nil, which would mean that there is no file.
-func withBOM(text []byte, marked bool) []byte {
-	if marked {
-		return append(bom[:len(bom):len(bom)], text...)
-	}
-	return append([]byte{}, text...)
+	return install.WithBOM(text, marked), nil
 }
 
 // check makes sure that an edited text means what it should.
@@ -412,7 +402,7 @@ func hookTables(text []byte) []span {
 	close := func(at int) {
 		if inside {
 			last := &out[len(out)-1]
-			last.end = last.start + contentEnd(text[last.start:at])
+			last.end = last.start + install.ContentEnd(text[last.start:at])
 		}
 		inside = false
 	}
@@ -439,19 +429,6 @@ func hookTables(text []byte) []span {
 	}
 	close(len(text))
 	return out
-}
-
-// contentEnd is the offset behind the last line that is neither empty nor a
-// comment.
-func contentEnd(text []byte) int {
-	end, at := 0, 0
-	for line := range bytes.Lines(text) {
-		at += len(line)
-		if trimmed := bytes.TrimSpace(line); len(trimmed) > 0 && trimmed[0] != '#' {
-			end = at
-		}
-	}
-	return end
 }
 
 // staticArray finds the bracket of hooks = […].

@@ -159,7 +159,7 @@ func parseConfig(text []byte, dir string) (config, error) {
 
 // parseJSON reads JSON that may have comments and trailing commas.
 func parseJSON(text []byte) (any, error) {
-	text = bytes.TrimPrefix(text, []byte("\ufeff"))
+	text = bytes.TrimPrefix(text, install.BOM)
 	if len(bytes.TrimSpace(text)) == 0 {
 		return nil, nil
 	}
@@ -252,7 +252,7 @@ func merge(under, over any) any {
 // editable tells whether a file's text can be spliced: strict JSON, with no
 // include where our entry would be.
 func editable(text []byte) bool {
-	text = bytes.TrimPrefix(text, []byte("\ufeff"))
+	text = bytes.TrimPrefix(text, install.BOM)
 	if len(bytes.TrimSpace(text)) == 0 {
 		return true
 	}
