@@ -91,7 +91,7 @@ Start with 'reme-hook setup'. Exit status: 0 ok, 1 failed, 2 wrong usage,
 		&cobra.Group{ID: groupHosts, Title: "Called by hosts:"},
 	)
 	root.AddCommand(
-		newSetupCommand(a), newInstallCommand(a), newUninstallCommand(a), newDoctorCommand(a), newStatusCommand(a),
+		newSetupCommand(a), newDemoCommand(a), newInstallCommand(a), newUninstallCommand(a), newDoctorCommand(a), newStatusCommand(a),
 		newConfigCommand(a), newSpoolCommand(a), newUpstreamCommand(a), newVersionCommand(a),
 		newRecallCommand(a), newRememberCommand(a), newSessionsCommand(a), newShowCommand(a), newIngestCommand(a),
 		newServeCommand(a), newServiceCommand(a), newMCPCommand(a), newJobCommand(a), newDeliverCommand(a),

@@ -139,24 +139,27 @@ func (a *app) goOn(question string) error {
 // selfTest proves the loop through the hook commands of the installed program,
 // from each host to the next one.
 func (a *app) selfTest(ctx context.Context) error {
-	side := func(h host) doctor.Side {
-		return doctor.Side{Adapter: h.Adapter, Call: func(ctx context.Context, env []string, kind hooks.Kind, payload []byte) ([]byte, error) {
-			for name, k := range h.Events {
-				if k == kind {
-					return doctor.Exec(exec.CommandContext(ctx, a.installEnv().BinaryPath(), string(h.Adapter.Host), name), env, payload)
-				}
-			}
-			return nil, fmt.Errorf("%s has no such event", h.Adapter.Title)
-		}}
-	}
+	program := a.installEnv().BinaryPath()
 	for i, h := range a.hosts {
 		to := a.hosts[(i+1)%len(a.hosts)]
-		if err := doctor.Probe(ctx, a.installEnv().Environ, side(h), side(to)).Err(); err != nil {
+		if err := doctor.Probe(ctx, a.installEnv().Environ, side(program, h), side(program, to)).Err(); err != nil {
 			return fmt.Errorf("from %s to %s: %w", h.Adapter.Title, to.Adapter.Title, err)
 		}
 		fmt.Fprintf(a.stdout, "self-test  told the hooks of %s, recalled by the hooks of %s (scratch memory)\n", h.Adapter.Title, to.Adapter.Title)
 	}
 	return nil
+}
+
+// side is a host whose hooks are those of a program.
+func side(program string, h host) doctor.Side {
+	return doctor.Side{Adapter: h.Adapter, Call: func(ctx context.Context, env []string, kind hooks.Kind, payload []byte) ([]byte, error) {
+		for name, k := range h.Events {
+			if k == kind {
+				return doctor.Exec(exec.CommandContext(ctx, program, string(h.Adapter.Host), name), env, payload)
+			}
+		}
+		return nil, fmt.Errorf("%s has no such event", h.Adapter.Title)
+	}}
 }
 
 func (a *app) hostTitles() []string {

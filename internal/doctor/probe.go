@@ -58,37 +58,51 @@ func Probe(ctx context.Context, environ []string, teach, ask Side) Loop {
 	return l
 }
 
+// Scratch is a memory of nobody.
+type Scratch struct {
+	Dir       string
+	Workspace string   // below Dir
+	Env       []string // makes hooks use it
+}
+
+// NewScratch makes one in a folder for temporary files, which the caller removes.
+// environ is what its environment has besides.
+func NewScratch(environ []string) (Scratch, error) {
+	dir, err := os.MkdirTemp("", probePattern)
+	s := Scratch{Dir: dir, Workspace: filepath.Join(dir, "workspace")}
+	s.Env = append(slices.Clone(environ),
+		"REME_INTEGRATIONS_DIR="+filepath.Join(dir, "integrations"),
+		"REME_SERVICE="+config.Embedded, "REME_WORKSPACE="+s.Workspace, "REME_UPSTREAM=off",
+		"REME_RECALL=true", "REME_CAPTURE=true", "REME_EXCLUDE=", hooks.GuardEnv+"=", hooks.BypassEnv+"=")
+	return s, err
+}
+
 func probe(ctx context.Context, environ []string, teach, ask Side) Loop {
-	scratch, err := os.MkdirTemp("", probePattern)
+	scratch, err := NewScratch(environ)
 	if err != nil {
 		return Loop{err, err}
 	}
-	defer os.RemoveAll(scratch)
-	folder := filepath.Join(scratch, "workspace")
-	env := append(slices.Clone(environ),
-		"REME_INTEGRATIONS_DIR="+filepath.Join(scratch, "integrations"),
-		"REME_SERVICE="+config.Embedded, "REME_WORKSPACE="+folder, "REME_UPSTREAM=off",
-		"REME_RECALL=true", "REME_CAPTURE=true", "REME_EXCLUDE=", hooks.GuardEnv+"=", hooks.BypassEnv+"=")
+	defer os.RemoveAll(scratch.Dir)
 	fact := fmt.Sprintf("probe%08d", rand.IntN(1e8))
 	said := "Remember that the codename of the lighthouse project is " + fact + "."
 	var l Loop
 	for _, e := range []hooks.Event{{Kind: hooks.Prompt, Prompt: said}, {Kind: hooks.TurnEnd, Reply: "Noted: " + fact + "."}} {
-		e.Session, e.Turn, e.Cwd = client.Session{ID: "probe-teach"}, "probe-turn-1", scratch
-		if _, err := teach.run(ctx, env, e); err != nil {
+		e.Session, e.Turn, e.Cwd = client.Session{ID: "probe-teach"}, "probe-turn-1", scratch.Dir
+		if _, err := teach.Run(ctx, scratch.Env, e); err != nil {
 			l.Capture = cmp.Or(l.Capture, fmt.Errorf("capture does not work: %w", err))
 		}
 	}
-	if l.Capture == nil && !captured(folder) {
+	if l.Capture == nil && !captured(scratch.Workspace) {
 		l.Capture = errors.New("capture does not work: the hooks ran, but the turn did not reach the memory")
 	}
 	if l.Capture != nil {
-		if err := tell(ctx, folder, said); err != nil {
+		if err := tell(ctx, scratch.Workspace, said); err != nil {
 			l.Recall = err
 			return l
 		}
 	}
-	out, err := ask.run(ctx, env, hooks.Event{
-		Kind: hooks.Prompt, Session: client.Session{ID: "probe-ask"}, Turn: "probe-turn-2", Cwd: scratch,
+	out, err := ask.Run(ctx, scratch.Env, hooks.Event{
+		Kind: hooks.Prompt, Session: client.Session{ID: "probe-ask"}, Turn: "probe-turn-2", Cwd: scratch.Dir,
 		Prompt: "What is the codename of the lighthouse project?",
 	})
 	switch {
@@ -119,7 +133,8 @@ func tell(ctx context.Context, folder, said string) error {
 	return err
 }
 
-func (s Side) run(ctx context.Context, env []string, e hooks.Event) ([]byte, error) {
+// Run has the host's hook for an event run, and returns its stdout.
+func (s Side) Run(ctx context.Context, env []string, e hooks.Event) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, probeWait)
 	defer cancel()
 	return s.Call(ctx, env, e.Kind, s.Adapter.Sample(e))
