@@ -22,6 +22,7 @@ export function apply(ctx, config) {
 function connect(ctx, config) {
   const tails = new Map() // of each session the last child: they run one after the other
   const lost = new WeakMap() // of a session that was compacted: the turn, and the answer about it
+  const ending = new Set() // sessions of which that is told
   const running = new Set() // what stops the children that run
   let closed = false
 
@@ -152,12 +153,15 @@ function connect(ctx, config) {
     } catch {}
   })
 
-  on('session/disposed', session => {
-    if (tails.has(session)) call('session-end', session).then(() => tails.delete(session))
-  })
+  const end = session => {
+    if (ending.has(session) || !tails.has(session)) return
+    ending.add(session)
+    call('session-end', session).then(() => { ending.delete(session); tails.delete(session) })
+  }
+  on('session/disposed', end)
 
   ctx.effect(() => async () => {
-    for (const session of tails.keys()) call('session-end', session)
+    for (const session of tails.keys()) end(session)
     await within(Promise.all(tails.values()))
     closed = true
     for (const stop of running) stop()

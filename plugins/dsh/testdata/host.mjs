@@ -55,7 +55,6 @@ const run = {
   disposed: step => handlers['session/disposed'](of(step)),
   dispose: async () => { for (const f of disposers) await f() },
   exit: () => process.exit(),
-  wait: step => new Promise(resolve => real(resolve, step.wait)),
 }
 
 for (const step of JSON.parse(steps)) {
