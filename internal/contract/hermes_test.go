@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -371,7 +372,14 @@ func TestHermesShellHooks(t *testing.T) {
 	w.shown(w.last(w.codex, Main), 1, server)
 
 	before := len(w.rows(h))
-	reviewed := `until grep -q '"event":"post-llm-call".*"kept":0' ` + w.home + `/.reme/integrations/log/hook.jsonl; do sleep 0.1; done`
+	const unkept = `"event":"post-llm-call".*"kept":0`
+	log := filepath.Join(w.home, ".reme/integrations/log/hook.jsonl")
+	text, err := os.ReadFile(log)
+	if err != nil {
+		w.Fatal(err)
+	}
+	tried := len(regexp.MustCompile(unkept).FindAll(text, -1)) // by `hermes hooks doctor`
+	reviewed := fmt.Sprintf(`until [ $(grep -c '%s' %s) -gt %d ]; do sleep 0.1; done`, unkept, log, tried)
 	h.Model.Script(Step{Text: "Reply-1"}, Step{Shell: reviewed}, Step{Text: "Reply-2"})
 	if r, err := h.Type(w.Context(), Turn{}, [2]string{"The lamp is green.", "Reply-1"}, [2]string{"The mat is grey.", "Reply-2"}, [2]string{"/exit", ""}); err != nil || r.Code != 0 {
 		w.Fatalf("exit status %d, %v\n%s\n%s", r.Code, err, r.Stdout, r.Stderr)
