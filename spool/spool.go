@@ -196,12 +196,12 @@ func (s Spool) eachProvisional(session client.Session, do func(path string, r re
 	return nil
 }
 
-// Unfinished returns what is open of the session's turns.
-func (s Spool) Unfinished(session client.Session) []Turn {
+// Waiting returns the session's pending records that can be read, oldest first.
+func (s Spool) Waiting(session client.Session) []Turn {
 	records, _ := s.load(session.Key())
 	var out []Turn
 	for _, r := range records {
-		if r.Open {
+		if r.err == nil {
 			out = append(out, r.Turn)
 		}
 	}

@@ -141,8 +141,8 @@ func TestOpenTurn(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect(t, svc)
-	if got := s.Unfinished(session); len(got) != 1 || got[0].Turn != "1" {
-		t.Errorf("unfinished: %+v", got)
+	if got := s.Waiting(session); len(got) != 1 || got[0].Turn != "1" {
+		t.Errorf("waiting: %+v", got)
 	}
 	steered := turn("1", "e2")
 	steered.Open = true
