@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -110,6 +111,21 @@ func (m *machine) keeps(session, text string) bool {
 	}
 	rows, err := os.ReadFile(filepath.Join(m.config.Workspace, "session", "dialog", "codex", sessionA+".jsonl"))
 	return err == nil && bytes.Contains(rows, []byte(`"text":"`+text+`"`)) && bytes.HasSuffix(rows, []byte("\n"))
+}
+
+// Doctor names folders in which nothing can be locked.
+func TestDoctorFindsNoLocks(t *testing.T) {
+	defer func(was func(string) error) { crash.Fault = was }(crash.Fault)
+	p := newWards(t).admit(t)
+	crash.Fault = func(step string) error {
+		if step == "lock" {
+			return syscall.ENOLCK
+		}
+		return nil
+	}
+	if got := bad(p.doctor.Examine(t.Context(), nil)); !slices.Equal(got, []string{"no-locks"}) {
+		t.Errorf("found %q", got)
+	}
 }
 
 // TestNoRoom runs hooks that may write files of a few blocks only, which looks like a

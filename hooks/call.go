@@ -172,11 +172,11 @@ func (c *call) prompt() Outcome {
 		if c.ev.ContextLost && len(s.Shown) > 0 {
 			s.Forget(true)
 		}
-		idle := c.takeLog(s)
 		waiting := c.recollect(s)
-		if c.justKept(waiting, client.User, text) {
+		if c.justKept(waiting, text) {
 			return errRepeated
 		}
+		idle := c.takeLog(s)
 		turn := c.ev.Turn
 		if turn == "" {
 			if !s.Running || c.host.ReadLog != nil {
@@ -449,16 +449,16 @@ func (c *call) recollect(s *state.Session) []spool.Turn {
 	return waiting
 }
 
-// justKept tells whether the last that waits of the session is this very message,
-// kept a moment ago: another registration of the hook has handled the event, and no
-// state tells of it.
-func (c *call) justKept(waiting []spool.Turn, role client.Role, text string) bool {
+// justKept tells whether the last that waits of the session is this very prompt, kept
+// a moment ago: another registration of the hook has handled it, and no state tells of
+// that.
+func (c *call) justKept(waiting []spool.Turn, text string) bool {
 	if len(waiting) == 0 {
 		return false
 	}
 	t := waiting[len(waiting)-1]
 	age := c.Now().Sub(t.UpdatedAt)
-	return age >= 0 && age <= state.Twice && (c.ev.Turn == "" || c.ev.Turn == t.Turn) && last(waiting[len(waiting)-1:], t.Turn, role) == text
+	return t.Open && age >= 0 && age <= state.Twice && (c.ev.Turn == "" || c.ev.Turn == t.Turn) && last(waiting[len(waiting)-1:], t.Turn, client.User) == text
 }
 
 // last is the last message of a role in a turn that waits.
@@ -541,6 +541,11 @@ func (c *call) keep(t spool.Turn) {
 		_, err = svc.Remember(ctx, *t.Note)
 	} else if err == nil {
 		_, err = svc.Append(ctx, client.AppendRequest{Session: t.Session, Cwd: t.Cwd, Events: t.Events})
+		if err == nil && t.Flush != "" {
+			if _, err := svc.Flush(ctx, client.FlushRequest{Session: t.Session, Reason: t.Flush}); err != nil {
+				c.log.Error("flush", "err", err) // the next turn's will do
+			}
+		}
 	}
 	if err != nil {
 		c.log.Error("turn lost: neither the spool nor the service took it", "err", err)

@@ -459,8 +459,8 @@ func TestLeftOfADeadSession(t *testing.T) {
 func TestFull(t *testing.T) {
 	t.Parallel()
 	for name, limit := range map[string]func(*Spool){
-		"records": func(s *Spool) { s.maxRecords = 2 },
-		"bytes":   func(s *Spool) { s.maxRecords, s.maxBytes = 100, 1<<20 },
+		"records": func(s *Spool) { s.MaxRecords = 2 },
+		"bytes":   func(s *Spool) { s.MaxRecords, s.MaxBytes = 100, 1<<20 },
 	} {
 		s, svc := newSpool(t)
 		limit(&s)
