@@ -49,7 +49,7 @@ func newCrowd(t *testing.T) *crowd {
 			c.hosts = append(c.hosts, h.Adapter)
 		}
 	}
-	c.env = append(os.Environ(), "HOME="+c.home, lifetimeEnv+"=1m")
+	c.env = append(os.Environ(), "HOME="+c.home)
 	return c
 }
 

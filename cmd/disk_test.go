@@ -143,7 +143,7 @@ func TestNoRoom(t *testing.T) {
 			hook := func(blocks, event, turn, member, text string) {
 				t.Helper()
 				cmd := exec.Command("sh", "-c", "ulimit -f "+blocks+"; exec reme-hook codex "+event)
-				cmd.Env = append(os.Environ(), "HOME="+home, "TEST_NOW="+at(0), lifetimeEnv+"=1m")
+				cmd.Env = append(os.Environ(), "HOME="+home, "TEST_NOW="+at(0))
 				if blocks == "unlimited" {
 					cmd.Env = append(cmd.Env, "TEST_NOW="+at(3600))
 				}

@@ -333,7 +333,7 @@ func (m *machine) upgrade() {
 // restore ends the fault.
 func (m *machine) restore() {
 	m.handler.Store(nil)
-	m.app.config.RecallTimeout = 2500 * time.Millisecond // all the time that a busy machine may need
+	m.app.config.RecallTimeout, m.waits = 2500*time.Millisecond, false
 	if m.end != nil {
 		m.end(m)
 	}
@@ -354,6 +354,9 @@ func (m *machine) hook(event, session, turn, text string) (out, waited string) {
 	poked := false
 	var mu sync.Mutex
 	r := m.runner()
+	if !m.waits && m.release == nil {
+		r.Ease = 20 // a busy machine is no fault
+	}
 	r.Getenv = func(string) string { return "" }
 	r.Log = slog.New(slog.NewTextHandler(&m.log, nil))
 	r.Poke = func() {

@@ -232,7 +232,7 @@ func (c *call) recall(query string, introduce bool, shown []string) <-chan clien
 		defer close(answer)
 		defer c.recoverPanic()
 		start := c.Now()
-		ctx, cancel := context.WithTimeout(c.ctx, c.Config.RecallTimeout)
+		ctx, cancel := context.WithTimeout(c.ctx, c.wait(c.Config.RecallTimeout))
 		defer cancel()
 		svc, err := c.Service()
 		if err != nil {
@@ -307,7 +307,7 @@ func (c *call) show(recalled <-chan client.RecallResult) Outcome {
 	var res client.RecallResult
 	select {
 	case res = <-recalled:
-	case <-time.After(c.Config.RecallTimeout + noteWait): // for a service that does not heed its context
+	case <-time.After(c.wait(c.Config.RecallTimeout + noteWait)): // for a service that does not heed its context
 		c.log.Error("recall", "err", "no answer in time")
 	}
 	text, ids := Frame(res, c.host.MaxContext, c.host.Size)
@@ -491,7 +491,7 @@ func next(waiting []spool.Turn, turn client.TurnID, role client.Role, n int) int
 // read-only disk, a lock that is not freed in time), the change is made on what is
 // there and is not saved, so that the turn is kept all the same.
 func (c *call) update(change func(*state.Session) error) error {
-	ctx, cancel := context.WithTimeout(c.ctx, lockWait)
+	ctx, cancel := context.WithTimeout(c.ctx, c.wait(lockWait))
 	defer cancel()
 	var changed bool
 	var result error
@@ -531,7 +531,7 @@ func (c *call) keep(t spool.Turn) {
 	if len(t.Events) == 0 && t.Note == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(c.ctx, deliverWait)
+	ctx, cancel := context.WithTimeout(c.ctx, c.wait(deliverWait))
 	defer cancel()
 	svc, err := c.Service()
 	if err == nil && !c.Link.Load().Known() {
@@ -592,7 +592,7 @@ func (c *call) deliver() {
 		c.Poke()
 		return
 	}
-	ctx, cancel := context.WithTimeout(c.ctx, deliverWait)
+	ctx, cancel := context.WithTimeout(c.ctx, c.wait(deliverWait))
 	defer cancel()
 	svc, err := c.Service()
 	if err == nil {
