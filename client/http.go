@@ -258,24 +258,33 @@ func (h *HTTP) Info(ctx context.Context) (info Info, err error) {
 }
 
 // Recall implements [Service]. Whatever the service answers, the limits of the
-// request hold and the texts are harmless.
+// request hold and the texts are harmless. An item that is none is left out; if there
+// is no other, that is an error.
 func (h *HTTP) Recall(ctx context.Context, req RecallRequest) (RecallResult, error) {
-	var res RecallResult
-	if err := h.ask(ctx, "agent_memory_recall", req, &res); err != nil {
+	var told struct {
+		RecallResult
+		Items []json.RawMessage `json:"items"`
+	}
+	if err := h.ask(ctx, "agent_memory_recall", req, &told); err != nil {
 		return RecallResult{}, err
 	}
-	items, left := res.Items, cmp.Or(max(req.MaxChars, 0), 4000)
+	res, left, bad := told.RecallResult, cmp.Or(max(req.MaxChars, 0), 4000), 0
 	res.Items = []Item{}
-	for _, it := range items {
+	for i, raw := range told.Items {
+		if len(res.Items) == cmp.Or(max(req.Limit, 0), 5) || left <= 0 {
+			res.Omitted += len(told.Items) - i
+			break
+		}
+		var it Item
+		if json.Unmarshal(raw, &it) != nil {
+			bad++
+			continue
+		}
 		longest := max(len(it.ID), len(it.Path), len(it.Date), len(it.Host), len(it.Project), len(it.SessionID))
 		for _, name := range []*string{&it.Path, &it.Date, (*string)(&it.Host), &it.Project, &it.SessionID} {
 			*name = harmless.Line(*name)
 		}
 		if it.Path == "" || it.ID == "" || longest > maxName {
-			continue
-		}
-		if len(res.Items) == cmp.Or(max(req.Limit, 0), 5) || left <= 0 {
-			res.Omitted++
 			continue
 		}
 		it.StartLine = max(it.StartLine, 1)
@@ -288,6 +297,9 @@ func (h *HTTP) Recall(ctx context.Context, req RecallRequest) (RecallResult, err
 		}
 		left -= len([]rune(it.Snippet))
 		res.Items = append(res.Items, it)
+	}
+	if bad > 0 && bad == len(told.Items) {
+		return RecallResult{}, h.foreign("agent_memory_recall")
 	}
 	return res, nil
 }

@@ -309,7 +309,10 @@ func TestRecallIsBounded(t *testing.T) {
 		"more than asked": {envelope(item(``), item(``), item(``), item(``)), 3, func(r RecallResult) bool { return r.Omitted == 1 }},
 		"a giant text":    {envelope(item(`,"snippet":"` + strings.Repeat("长", 100_000) + `"`)), 1, func(r RecallResult) bool { return r.Truncated }},
 		"a giant id":      {envelope(item(`,"id":"`+strings.Repeat("x", 5000)+`"`), item(``)), 1, nil},
-		"no id":           {envelope(`{"path":"p","snippet":"s"}`), 0, nil},
+		"bad ones between": {envelope(item(`,"score":"1"`), item(``), `7`, item(`,"snippet":[]`), item(`,"score":1e999`), item(`,"id":"j"`)), 2, func(r RecallResult) bool {
+			return r.Items[0].ID == "i" && r.Items[1].ID == "j"
+		}},
+		"no id": {envelope(`{"path":"p","snippet":"s"}`), 0, nil},
 		"harmful letters": {envelope(item(`,"path":"a\nb\u001b[31m\u202e","snippet":"x\u001b]0;y\u0007\u202e\nz","host":"h\r","project":"p\n\u202e"`)), 1, func(r RecallResult) bool {
 			return r.Items[0].Snippet == "x]0;y\nz" && r.Items[0].Path == "a b[31m" && r.Items[0].Host == "h" && r.Items[0].Project == "p"
 		}},
