@@ -52,7 +52,7 @@ func parse(src []byte) (*patch, error) {
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the file cannot be read as YAML: %w", err)
+		return nil, fmt.Errorf("the file cannot be read as YAML: %w", install.Unquoted(err))
 	}
 	root := doc.Content[0]
 	if root.Kind != yaml.SequenceNode {

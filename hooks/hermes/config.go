@@ -9,6 +9,8 @@ import (
 	"unicode/utf8"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/agentscope-ai/reme-hook/install"
 )
 
 // providerName is the value of memory.provider that selects us. Hermes takes it
@@ -64,7 +66,7 @@ func parse(src []byte) (*config, error) {
 		err = errors.New("there is more than one document in it")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the file cannot be read as YAML: %w", err)
+		return nil, fmt.Errorf("the file cannot be read as YAML: %w", install.Unquoted(err))
 	}
 	switch root := doc.Content[0]; {
 	case root.Kind == yaml.MappingNode:
