@@ -122,7 +122,7 @@ func (h *HTTP) Job(ctx context.Context, name string, request any) (Answer, error
 		return Answer{}, h.unreachable(err)
 	}
 	if res.StatusCode != http.StatusOK {
-		return Answer{}, h.refused(name, res, text)
+		return Answer{}, h.refused(name, res, text, body)
 	}
 	if len(text) > maxAnswer {
 		return Answer{}, &Error{Reason: fmt.Sprintf("the answer of %s is longer than %d MiB", h.url, maxAnswer>>20)}
@@ -152,8 +152,9 @@ func (h *HTTP) foreign(name string) error {
 }
 
 // refused makes an error of an answer with another status than 200. Of the
-// answer, only what the contract says is free of text of the user goes into it.
-func (h *HTTP) refused(name string, res *http.Response, text []byte) error {
+// answer, only what the contract says is free of text of the user goes into it, and not
+// even that if it has words of the request in it.
+func (h *HTTP) refused(name string, res *http.Response, text, request []byte) error {
 	e := &Error{Reason: fmt.Sprintf("%s answers with status %d", h.url, res.StatusCode), RetryAfter: retryAfter(res.Header, time.Now())}
 	var told struct {
 		Metadata struct {
@@ -174,8 +175,10 @@ func (h *HTTP) refused(name string, res *http.Response, text []byte) error {
 		e.Reason += ": it sends on to another place; set the key service to that"
 	case s == http.StatusBadRequest, s == http.StatusRequestEntityTooLarge, s == http.StatusUnprocessableEntity:
 		e.Class = Permanent
-		e.Field = bounded(told.Metadata.Field)
-		e.Reason = cmp.Or(bounded(told.Metadata.Reason), e.Reason)
+		if !quotes(told.Metadata.Field+"\n"+told.Metadata.Reason, request) {
+			e.Field = bounded(told.Metadata.Field)
+			e.Reason = cmp.Or(bounded(told.Metadata.Reason), e.Reason)
+		}
 	case s == http.StatusRequestTimeout, s == http.StatusTooEarly, s == http.StatusTooManyRequests, s/100 == 5:
 	case s == http.StatusNotFound && told.Metadata.Jobs != nil:
 		e.Class = Configuration
@@ -184,6 +187,17 @@ func (h *HTTP) refused(name string, res *http.Response, text []byte) error {
 		return h.foreign(name)
 	}
 	return e
+}
+
+// quotes tells whether a service repeats something of a request, a word of it or more.
+func quotes(said string, request []byte) bool {
+	const enough = 12 // bytes; the contract's own names and reasons are no part of what is asked
+	for i := 0; i+enough <= len(said); i++ {
+		if bytes.Contains(request, []byte(said[i:i+enough])) {
+			return true
+		}
+	}
+	return false
 }
 
 // bounded makes of a service's word what can stand in a line of a log.
