@@ -122,7 +122,7 @@ func (h *HTTP) Job(ctx context.Context, name string, request any) (Answer, error
 		return Answer{}, h.unreachable(err)
 	}
 	if res.StatusCode != http.StatusOK {
-		return Answer{}, h.refused(name, res, text)
+		return Answer{}, h.refused(name, res, text, body)
 	}
 	if len(text) > maxAnswer {
 		return Answer{}, &Error{Reason: fmt.Sprintf("the answer of %s is longer than %d MiB", h.url, maxAnswer>>20)}
@@ -152,8 +152,9 @@ func (h *HTTP) foreign(name string) error {
 }
 
 // refused makes an error of an answer with another status than 200. Of the
-// answer, only what the contract says is free of text of the user goes into it.
-func (h *HTTP) refused(name string, res *http.Response, text []byte) error {
+// answer, only what the contract says is free of text of the user goes into it, and not
+// even that if it has words of the request in it.
+func (h *HTTP) refused(name string, res *http.Response, text, request []byte) error {
 	e := &Error{Reason: fmt.Sprintf("%s answers with status %d", h.url, res.StatusCode), RetryAfter: retryAfter(res.Header, time.Now())}
 	var told struct {
 		Metadata struct {
@@ -174,8 +175,10 @@ func (h *HTTP) refused(name string, res *http.Response, text []byte) error {
 		e.Reason += ": it sends on to another place; set the key service to that"
 	case s == http.StatusBadRequest, s == http.StatusRequestEntityTooLarge, s == http.StatusUnprocessableEntity:
 		e.Class = Permanent
-		e.Field = bounded(told.Metadata.Field)
-		e.Reason = cmp.Or(bounded(told.Metadata.Reason), e.Reason)
+		if !quotes(told.Metadata.Field+"\n"+told.Metadata.Reason, request) {
+			e.Field = bounded(told.Metadata.Field)
+			e.Reason = cmp.Or(bounded(told.Metadata.Reason), e.Reason)
+		}
 	case s == http.StatusRequestTimeout, s == http.StatusTooEarly, s == http.StatusTooManyRequests, s/100 == 5:
 	case s == http.StatusNotFound && told.Metadata.Jobs != nil:
 		e.Class = Configuration
@@ -184,6 +187,17 @@ func (h *HTTP) refused(name string, res *http.Response, text []byte) error {
 		return h.foreign(name)
 	}
 	return e
+}
+
+// quotes tells whether a service repeats something of a request, a word of it or more.
+func quotes(said string, request []byte) bool {
+	const enough = 12 // bytes; the contract's own names and reasons are no part of what is asked
+	for i := 0; i+enough <= len(said); i++ {
+		if bytes.Contains(request, []byte(said[i:i+enough])) {
+			return true
+		}
+	}
+	return false
 }
 
 // bounded makes of a service's word what can stand in a line of a log.
@@ -258,24 +272,33 @@ func (h *HTTP) Info(ctx context.Context) (info Info, err error) {
 }
 
 // Recall implements [Service]. Whatever the service answers, the limits of the
-// request hold and the texts are harmless.
+// request hold and the texts are harmless. An item that is none is left out; if there
+// is no other, that is an error.
 func (h *HTTP) Recall(ctx context.Context, req RecallRequest) (RecallResult, error) {
-	var res RecallResult
-	if err := h.ask(ctx, "agent_memory_recall", req, &res); err != nil {
+	var told struct {
+		RecallResult
+		Items []json.RawMessage `json:"items"`
+	}
+	if err := h.ask(ctx, "agent_memory_recall", req, &told); err != nil {
 		return RecallResult{}, err
 	}
-	items, left := res.Items, cmp.Or(max(req.MaxChars, 0), 4000)
+	res, left, bad := told.RecallResult, cmp.Or(max(req.MaxChars, 0), 4000), 0
 	res.Items = []Item{}
-	for _, it := range items {
+	for i, raw := range told.Items {
+		if len(res.Items) == cmp.Or(max(req.Limit, 0), 5) || left <= 0 {
+			res.Omitted += len(told.Items) - i
+			break
+		}
+		var it Item
+		if json.Unmarshal(raw, &it) != nil {
+			bad++
+			continue
+		}
 		longest := max(len(it.ID), len(it.Path), len(it.Date), len(it.Host), len(it.Project), len(it.SessionID))
 		for _, name := range []*string{&it.Path, &it.Date, (*string)(&it.Host), &it.Project, &it.SessionID} {
 			*name = harmless.Line(*name)
 		}
 		if it.Path == "" || it.ID == "" || longest > maxName {
-			continue
-		}
-		if len(res.Items) == cmp.Or(max(req.Limit, 0), 5) || left <= 0 {
-			res.Omitted++
 			continue
 		}
 		it.StartLine = max(it.StartLine, 1)
@@ -288,6 +311,9 @@ func (h *HTTP) Recall(ctx context.Context, req RecallRequest) (RecallResult, err
 		}
 		left -= len([]rune(it.Snippet))
 		res.Items = append(res.Items, it)
+	}
+	if bad > 0 && bad == len(told.Items) {
+		return RecallResult{}, h.foreign("agent_memory_recall")
 	}
 	return res, nil
 }

@@ -121,6 +121,7 @@ func TestClasses(t *testing.T) {
 		"sent to another host": {answering(307, ``, "Location", "http://memory.example/x"), Configuration, "", "set the key service", 0},
 		"sent in circles":      {answering(308, ``, "Location", "/agent_session_append"), Configuration, "", "set the key service", 0},
 		"bad field":            {answering(400, `{"metadata":{"field":"role","reason":"must be\u202e user\nor assistant"}}`), Permanent, "role", "role: must be user or assistant", 0},
+		"bad, and quoted":      {answering(422, `{"metadata":{"field":"content","reason":"must not be 'the secret words that were said'"}}`), Permanent, "", "status 422", 0},
 		"bad, no envelope":     {answering(400, `nope`), Permanent, "", "status 400", 0},
 		"too large":            {answering(413, `{}`), Permanent, "", "status 413", 0},
 		"not understood":       {answering(422, `{"detail":[]}`), Permanent, "", "status 422", 0},
@@ -137,7 +138,7 @@ func TestClasses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := at(t, c.handler).Append(t.Context(), AppendRequest{})
+			_, err := at(t, c.handler).Append(t.Context(), AppendRequest{Events: []Event{{ID: "t:user", Role: User, Content: "These are the secret words that were said."}}})
 			var e *Error
 			if !errors.As(err, &e) || e.Class != c.class || e.Field != c.field || !strings.Contains(err.Error(), c.reason) || e.RetryAfter < c.after || c.after == 0 && e.RetryAfter != 0 {
 				t.Fatalf("%+v", err)
@@ -309,7 +310,10 @@ func TestRecallIsBounded(t *testing.T) {
 		"more than asked": {envelope(item(``), item(``), item(``), item(``)), 3, func(r RecallResult) bool { return r.Omitted == 1 }},
 		"a giant text":    {envelope(item(`,"snippet":"` + strings.Repeat("长", 100_000) + `"`)), 1, func(r RecallResult) bool { return r.Truncated }},
 		"a giant id":      {envelope(item(`,"id":"`+strings.Repeat("x", 5000)+`"`), item(``)), 1, nil},
-		"no id":           {envelope(`{"path":"p","snippet":"s"}`), 0, nil},
+		"bad ones between": {envelope(item(`,"score":"1"`), item(``), `7`, item(`,"snippet":[]`), item(`,"score":1e999`), item(`,"id":"j"`)), 2, func(r RecallResult) bool {
+			return r.Items[0].ID == "i" && r.Items[1].ID == "j"
+		}},
+		"no id": {envelope(`{"path":"p","snippet":"s"}`), 0, nil},
 		"harmful letters": {envelope(item(`,"path":"a\nb\u001b[31m\u202e","snippet":"x\u001b]0;y\u0007\u202e\nz","host":"h\r","project":"p\n\u202e"`)), 1, func(r RecallResult) bool {
 			return r.Items[0].Snippet == "x]0;y\nz" && r.Items[0].Path == "a b[31m" && r.Items[0].Host == "h" && r.Items[0].Project == "p"
 		}},

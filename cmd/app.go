@@ -141,7 +141,7 @@ func (a *app) runner() *hooks.Runner {
 	log := a.log()
 	return &hooks.Runner{
 		Now: a.now, Getenv: os.Getenv, Config: a.config, State: a.state(), Spool: a.spool(), Link: a.link(),
-		Patience: lifetime - 900*time.Millisecond, Service: a.service, Log: log, Due: a.due,
+		Ease: int(lifetime / usualLifetime), Service: a.service, Log: log, Due: a.due,
 		Behind: func() bool {
 			if a.config.URL() != "" {
 				return false

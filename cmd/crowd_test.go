@@ -49,7 +49,7 @@ func newCrowd(t *testing.T) *crowd {
 			c.hosts = append(c.hosts, h.Adapter)
 		}
 	}
-	c.env = append(os.Environ(), "HOME="+c.home, lifetimeEnv+"=1m")
+	c.env = append(os.Environ(), "HOME="+c.home)
 	return c
 }
 
@@ -184,10 +184,17 @@ func (c *crowd) leftovers(ctx context.Context) (out []string) {
 }
 
 // accounts compares the rows on disk with what was told: nothing twice, nothing
-// missing, a prompt before its answer, turns in order.
+// missing, nothing in a session that nobody held, a prompt before its answer, turns in
+// order.
 func (c *crowd) accounts() (out []string) {
+	dialogs := filepath.Join(c.home, ".reme", "workspace", "session", "dialog")
+	strange, err := durable.Glob(dialogs, "*/*")
+	if err != nil {
+		out = append(out, err.Error())
+	}
 	for s, sent := range c.sent {
-		path := filepath.Join(c.home, ".reme", "workspace", "session", "dialog", string(s.Host), string(s.Key())+".jsonl")
+		path := filepath.Join(dialogs, string(s.Host), string(s.Key())+".jsonl")
+		strange = slices.DeleteFunc(strange, func(other string) bool { return other == path })
 		data, err := os.ReadFile(path)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			out = append(out, err.Error())
@@ -223,6 +230,9 @@ func (c *crowd) accounts() (out []string) {
 				out = append(out, fmt.Sprintf("%s: %q is there %d times", s.Key(), m.text, n))
 			}
 		}
+	}
+	for _, path := range strange {
+		out = append(out, "nobody held "+path)
 	}
 	return out
 }

@@ -4,12 +4,16 @@ package cmd
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/agentscope-ai/reme-hook/client"
@@ -62,4 +66,77 @@ func TestDelivererOutlivesTheHost(t *testing.T) {
 		t.Errorf("remembered: %+v, %v", sessions, err)
 	}
 	rest(t, filepath.Join(dir, "integrations"))
+}
+
+// slow is a memory that takes its time, or for ever.
+type slow struct {
+	memory
+	each  time.Duration
+	taken []string
+}
+
+func (s *slow) Append(ctx context.Context, r client.AppendRequest) (client.AppendResult, error) {
+	var patience <-chan time.Time
+	if s.each > 0 {
+		patience = time.After(s.each)
+	}
+	select {
+	case <-patience:
+	case <-ctx.Done():
+		return client.AppendResult{}, ctx.Err()
+	}
+	res := client.AppendResult{}
+	for _, e := range r.Events {
+		res.EventIDs = append(res.EventIDs, e.ID)
+	}
+	s.taken = append(s.taken, r.Session.ID)
+	return res, nil
+}
+
+func (s *slow) Flush(context.Context, client.FlushRequest) (client.FlushResult, error) {
+	return client.FlushResult{}, nil
+}
+
+func (s *slow) Close() error { return nil }
+
+// A deliverer ends by itself, after a minute, whether the memory hangs or is only slow.
+// What it has not delivered by then is the next one's.
+func TestDelivererEnds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		m := &slow{}
+		a := &app{now: time.Now, dir: dir, memory: func() (memory, error) { return m, nil }}
+		const sessions = 9
+		for i := range sessions {
+			err := a.spool().Put(spool.Turn{Session: client.Session{Host: "codex", Scope: "default", ID: fmt.Sprint(i)}, Turn: "t1", Events: []client.Event{{ID: "t1:user", Role: client.User, Content: "x"}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		deliver := func(left int) {
+			t.Helper()
+			begin := time.Now()
+			if err := a.deliver(t.Context()); left > 0 && !errors.Is(err, context.DeadlineExceeded) || left == 0 && err != nil {
+				t.Error(err)
+			}
+			if took := time.Since(begin); took > deliverLife || left > 0 && took < deliverLife {
+				t.Errorf("it took %v", took)
+			}
+			if keys, err := a.spool().Pending(); err != nil || len(keys) != left {
+				t.Errorf("%d are left, want %d, %v", len(keys), left, err)
+			}
+			if failed := a.link().Load().Delivery.Failures > 0; failed != (left > 0) {
+				t.Errorf("noted as failed: %v", failed)
+			}
+		}
+		deliver(sessions)
+		m.each = 11 * time.Second
+		deliver(sessions - 5)
+		deliver(0)
+		slices.Sort(m.taken)
+		if want := []string{"0", "1", "2", "3", "4", "5", "6", "7", "8"}; !slices.Equal(m.taken, want) {
+			t.Errorf("taken %q", m.taken)
+		}
+	})
 }

@@ -571,6 +571,10 @@ var ailments = []ailment{
 	}, "port", "-", false},
 	{"", "turns wait", func(p *patient) { p.put(patientClock.Add(-time.Minute), "x") }, "backlog", "-", false},
 	{"", "turns wait for days", func(p *patient) { p.put(patientClock.Add(-72*time.Hour), "x") }, "backlog", "-", false},
+	{"", "the spool is full", func(p *patient) {
+		p.put(patientClock.Add(-time.Minute), "x")
+		p.doctor.Spool.MaxRecords = 1
+	}, "backlog spool-full", "-", false},
 	{"", "a damaged record", func(p *patient) {
 		p.put(patientClock.Add(-time.Minute), "x")
 		names, err := filepath.Glob(p.path(integrations + "spool/pending/*/*.json"))

@@ -4,14 +4,18 @@ package cmd
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/agentscope-ai/reme-hook/client"
 	"github.com/agentscope-ai/reme-hook/hooks"
+	"github.com/agentscope-ai/reme-hook/internal/link"
 )
 
 // What hosts are told is one line of whole JSON, or bare text where the host wants that,
@@ -65,6 +69,66 @@ func TestNobodyReads(t *testing.T) {
 	run("a", "user-prompt-submit", hooks.Event{Kind: hooks.Prompt, Prompt: "The lighthouse is called Quillfeather."}, false)
 	run("a", "stop", hooks.Event{Kind: hooks.TurnEnd, Reply: "Noted."}, false)
 	run("b", "user-prompt-submit", hooks.Event{Kind: hooks.Prompt, Prompt: "What is the lighthouse called?"}, true)
+}
+
+// Whatever hangs, a hook ends by itself, with status 0 and without a word: the service,
+// the host that does not say all, a file of ours on a file system that does not answer.
+func TestHooksEnd(t *testing.T) {
+	t.Parallel()
+	service := newHangingService(t)
+	for name, hang := range map[string]func(t *testing.T, dir string, cmd *exec.Cmd){
+		"the service": func(t *testing.T, dir string, cmd *exec.Cmd) {
+			l := link.File{Path: filepath.Join(dir, "service.json"), URL: service.url}
+			if err := l.Probed(client.Info{Name: "x", Version: "1", APIVersion: client.APIVersion}, time.Now()); err != nil {
+				t.Fatal(err)
+			}
+			cmd.Env = append(cmd.Env, "REME_SERVICE="+service.url)
+		},
+		"the host": func(t *testing.T, _ string, cmd *exec.Cmd) {
+			r, w, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { r.Close(); w.Close() })
+			if _, err := w.WriteString(`{"session_id":"s",`); err != nil {
+				t.Fatal(err)
+			}
+			cmd.Stdin = r
+		},
+		"the state":         func(t *testing.T, dir string, _ *exec.Cmd) { mkfifo(t, dir, "state", "codex", sessionA+".json") },
+		"service.json":      func(t *testing.T, dir string, _ *exec.Cmd) { mkfifo(t, dir, "service.json") },
+		"the configuration": func(t *testing.T, dir string, _ *exec.Cmd) { mkfifo(t, dir, "config.toml") },
+		"the log":           func(t *testing.T, dir string, _ *exec.Cmd) { mkfifo(t, dir, "log", "hook.jsonl") },
+		"the lock":          func(t *testing.T, dir string, _ *exec.Cmd) { mkfifo(t, dir, "service.json.lock") },
+		"the index": func(t *testing.T, dir string, _ *exec.Cmd) {
+			mkfifo(t, dir, "..", "workspace", "metadata", "reme-hook", "index.sqlite")
+		},
+		"the rows": func(t *testing.T, dir string, _ *exec.Cmd) {
+			mkfifo(t, dir, "..", "workspace", "session", "dialog", "codex", sessionA+".jsonl")
+		},
+	} {
+		for _, event := range []struct{ name, said string }{{"user-prompt-submit", "prompt"}, {"stop", "last_assistant_message"}} {
+			t.Run(name+", "+event.name, func(t *testing.T) {
+				t.Parallel()
+				home := t.TempDir()
+				cmd := exec.Command("reme-hook", "codex", event.name)
+				cmd.Env = append(os.Environ(), "HOME="+home, "TEST_NOW="+at(0), lifetimeEnv+"=600ms", hooks.GuardEnv+"=")
+				cmd.Stdin = strings.NewReader(`{"session_id":"a","turn_id":"t","` + event.said + `":"What is the lighthouse called?"}`)
+				hang(t, filepath.Join(home, ".reme", "integrations"), cmd)
+				if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
+					t.Errorf("%s, %v", out, err)
+				}
+			})
+		}
+	}
+}
+
+func mkfifo(t *testing.T, elements ...string) {
+	t.Helper()
+	path := filepath.Join(elements...)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), syscall.Mkfifo(path, 0o600)); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // Homes with names that mean something to shells, patterns, URLs or file systems are

@@ -182,15 +182,33 @@ func TestLeaks(t *testing.T) {
 // hiddenInBundle looks for what must not be in an archive, and for what must.
 func hiddenInBundle(t *testing.T, path, home string) {
 	t.Helper()
+	want := map[string]string{
+		"version.json": `"reme_hook"`, "doctor.json": `"code": "panic"`, "config.json": `"recall_timeout"`, "spool.json": `"records"`,
+		"files.txt": "integrations/state", "hook.jsonl": `"msg":"handled"`,
+	}
+	for name, text := range bundled(t, path) {
+		for _, s := range append([]string{plant.text, strings.ReplaceAll(plant.text, " ", "_"), plant.env, plant.token, home}, plant.secrets...) {
+			hidden(t, name+" in the bundle", text, s)
+		}
+		if !strings.Contains(text, want[name]) {
+			t.Errorf("%s lacks %s:\n%s", name, want[name], text)
+		}
+		delete(want, name)
+	}
+	if len(want) > 0 {
+		t.Errorf("the bundle lacks %v", want)
+	}
+}
+
+// bundled are the files of an archive.
+func bundled(t *testing.T, path string) map[string]string {
+	t.Helper()
 	z, err := zip.OpenReader(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer z.Close()
-	want := map[string]string{
-		"version.json": `"reme_hook"`, "doctor.json": `"code": "panic"`, "config.json": `"recall_timeout"`, "spool.json": `"records"`,
-		"files.txt": "integrations/state", "hook.jsonl": `"msg":"handled"`,
-	}
+	files := map[string]string{}
 	for _, f := range z.File {
 		r, err := f.Open()
 		if err != nil {
@@ -201,18 +219,9 @@ func hiddenInBundle(t *testing.T, path, home string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		name := filepath.Base(f.Name)
-		for _, s := range append([]string{plant.text, strings.ReplaceAll(plant.text, " ", "_"), plant.env, plant.token, home}, plant.secrets...) {
-			hidden(t, name+" in the bundle", string(text), s)
-		}
-		if !strings.Contains(string(text), want[name]) {
-			t.Errorf("%s lacks %s:\n%s", name, want[name], text)
-		}
-		delete(want, name)
+		files[filepath.Base(f.Name)] = string(text)
 	}
-	if len(want) > 0 {
-		t.Errorf("the bundle lacks %v", want)
-	}
+	return files
 }
 
 type call struct {
@@ -383,5 +392,54 @@ func TestLeaksFromLogs(t *testing.T) {
 			rest(t, filepath.Join(home, ".reme", "integrations"))
 			hiddenInFiles(t, home, toolSays)
 		})
+	}
+}
+
+// TestLeaksFromConfigs plants secrets into what is broken in the configuration of hosts,
+// where parsers stumble over them, and looks for them in what is said of that.
+func TestLeaksFromConfigs(t *testing.T) {
+	t.Parallel()
+	secret := plant.secrets[2]
+	home := t.TempDir()
+	run := func(args ...string) string {
+		cmd := exec.Command("reme-hook", args...)
+		cmd.Env = append(os.Environ(), "HOME="+home, "USERPROFILE="+home, "TEST_NOW="+at(0), "PATH="+filepath.Dir(mustLookPath(t, "reme-hook")))
+		out, _ := cmd.CombinedOutput()
+		hidden(t, strings.Join(args, " "), string(out), secret)
+		return string(out)
+	}
+	for _, h := range knownHosts() {
+		run("install", string(h.Adapter.Host))
+	}
+	for name, text := range map[string]string{
+		".claude/settings.json":          `{"env": {"PASSWORD": ` + secret + `}}`,
+		".claude.json":                   `{"mcpServers": ` + secret + `}`,
+		".codex/hooks.json":              `{"hooks": ` + secret + `}`,
+		".codex/config.toml":             "password = " + secret + "\n",
+		".kimi-code/config.toml":         "password = \"" + secret + "\" " + secret + "\n",
+		".kimi-code/mcp.json":            `{"mcpServers": {"reme": ` + secret + `}}`,
+		".dsh/cordis.patch.yml":          "- id: x\n  config: {password: *" + secret + "}\n",
+		".hermes/config.yaml":            "memory:\n  password: *" + secret + "\n",
+		".openclaw/openclaw.json":        `{"plugins": ` + secret + `}`,
+		".reme/integrations/config.toml": "token = " + secret + "\n",
+	} {
+		path := filepath.Join(home, filepath.FromSlash(name))
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, h := range knownHosts() {
+		name := string(h.Adapter.Host)
+		for _, args := range [][]string{{"doctor", name}, {"install", name}, {"uninstall", name}} {
+			if out := run(args...); !strings.Contains(out, "config") && !strings.Contains(out, ".json") && !strings.Contains(out, ".yml") {
+				t.Errorf("%v does not complain: %s", args, out)
+			}
+		}
+	}
+	run("doctor", "--json")
+	bundle := filepath.Join(home, "bundle.zip")
+	run("doctor", "--bundle", bundle)
+	for name, text := range bundled(t, bundle) {
+		hidden(t, name+" in the bundle", text, secret)
 	}
 }

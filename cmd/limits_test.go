@@ -25,7 +25,6 @@ import (
 // lab is a home in which shell scripts run hooks, the functions prompt and stop among
 // other things.
 const lab = `
-export TEST_LIFETIME=1m
 hook() { echo "{\"session_id\":\"lab\",\"turn_id\":\"$2\",\"cwd\":\"/p\",$3}" | reme-hook codex $1 || echo "status $?"; }
 prompt() { hook user-prompt-submit $1 "\"prompt\":\"question $1\""; }
 stop() { hook stop $1 "\"last_assistant_message\":\"answer $1\""; }
@@ -160,7 +159,7 @@ func TestFewDescriptors(t *testing.T) {
 				}
 				run := func(command string) ([]byte, error) {
 					cmd := exec.Command("sh", "-c", fmt.Sprintf("ulimit -n %d; exec sh -c \"$0\"", n), command)
-					cmd.Env = append(os.Environ(), "HOME="+home, "TEST_NOW="+at(0), lifetimeEnv+"=1m")
+					cmd.Env = append(os.Environ(), "HOME="+home, "TEST_NOW="+at(0))
 					cmd.Stdin = strings.NewReader(event.payload)
 					return cmd.CombinedOutput()
 				}
@@ -200,7 +199,7 @@ func TestMemoryOfAHook(t *testing.T) {
 	} {
 		peak := filepath.Join(t.TempDir(), "peak")
 		cmd := exec.Command("reme-hook", "codex", name)
-		cmd.Env = append(os.Environ(), "HOME="+home, "TEST_NOW="+at(0), lifetimeEnv+"=1m", peakEnv+"="+peak)
+		cmd.Env = append(os.Environ(), "HOME="+home, "TEST_NOW="+at(0), peakEnv+"="+peak)
 		cmd.Stdin = strings.NewReader(payload)
 		if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
 			t.Fatalf("%s: %s, %v", name, out, err)

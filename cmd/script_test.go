@@ -50,6 +50,7 @@ func TestMain(m *testing.M) {
 					}
 				}
 			}
+			lifetime = time.Minute
 			if d, err := time.ParseDuration(os.Getenv(lifetimeEnv)); err == nil {
 				lifetime = d
 			}
@@ -81,7 +82,7 @@ const (
 	crashEnv     = "TEST_CRASH_AT"   // the point at which the program kills itself, or how many it passes until then
 	panicEnv     = "TEST_PANIC_AT"   // the point at which it panics
 	panicTextEnv = "TEST_PANIC_TEXT" // with what
-	lifetimeEnv  = "TEST_LIFETIME"   // of a hook
+	lifetimeEnv  = "TEST_LIFETIME"   // of a hook, a minute if nothing is said
 	peakEnv      = "TEST_PEAK"       // where it writes how much memory it has taken, in bytes
 	longEnv      = "TEST_LONG"       // run the long forms of tests
 )

@@ -182,7 +182,9 @@ func (h *handler) admit(r *http.Request, route string) error {
 }
 
 // isLoopback tells whether a host, with a port or without, is this machine by a
-// name that nobody else can give to another.
+// name that nobody else can give to another. That is not true of names below localhost:
+// where the browser does not keep them to itself, a network's name server can rebind
+// them, and the page from there is of the same origin.
 func isLoopback(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name

@@ -101,6 +101,11 @@ func TestHTTPRefused(t *testing.T) {
 		{"a rebound name", "", post("/search", search, "Host", "evil.example:2334"), 403, "Host", "configuration"},
 		{"a rebound name for MCP", "", post("/mcp", search, "Host", "evil.example:2334"), 403, "Host", "configuration"},
 		{"a name that begins well", "", post("/search", search, "Host", "localhost.evil.example"), 403, "Host", "configuration"},
+		// Not all browsers and systems keep such names from the network's name servers.
+		{"a name below localhost", "", post("/search", search, "Host", "memory.localhost:2334"), 403, "Host", "configuration"},
+		{"a name below localhost, from its own page", "", post("/search", search, "Host", "memory.localhost:2334", "Origin", "http://memory.localhost:2334"), 403, "Host", "configuration"},
+		{"a name below localhost for MCP", "", post("/mcp", search, "Host", "x.localhost"), 403, "Host", "configuration"},
+		{"localhost with a dot", "", post("/search", search, "Host", "localhost.:2334"), 403, "Host", "configuration"},
 		{"an address of the network", "", post("/search", search, "Host", "192.168.1.5:2334"), 403, "Host", "configuration"},
 		{"no host", "", post("/search", search, "Host", ""), 403, "Host", "configuration"},
 		{"a rebound name for the schemas", "", post("/openapi.json", ``, "Method", "GET", "Host", "evil.example"), 403, "Host", "configuration"},

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -171,6 +172,10 @@ func (c *call) prompt() Outcome {
 		if c.ev.ContextLost && len(s.Shown) > 0 {
 			s.Forget(true)
 		}
+		waiting := c.recollect(s)
+		if c.justKept(waiting, text) {
+			return errRepeated
+		}
 		idle := c.takeLog(s)
 		turn := c.ev.Turn
 		if turn == "" {
@@ -185,7 +190,7 @@ func (c *call) prompt() Outcome {
 			s.Private = true
 			return nil
 		}
-		s.Prompts = max(s.Prompts, c.spooled(turn, client.User)) + 1
+		s.Prompts = next(waiting, turn, client.User, s.Prompts)
 		s.Asked = asked
 		introduce := c.introduces(s)
 		if query != "" || introduce {
@@ -227,7 +232,7 @@ func (c *call) recall(query string, introduce bool, shown []string) <-chan clien
 		defer close(answer)
 		defer c.recoverPanic()
 		start := c.Now()
-		ctx, cancel := context.WithTimeout(c.ctx, c.Config.RecallTimeout)
+		ctx, cancel := context.WithTimeout(c.ctx, c.wait(c.Config.RecallTimeout))
 		defer cancel()
 		svc, err := c.Service()
 		if err != nil {
@@ -302,7 +307,7 @@ func (c *call) show(recalled <-chan client.RecallResult) Outcome {
 	var res client.RecallResult
 	select {
 	case res = <-recalled:
-	case <-time.After(c.Config.RecallTimeout + noteWait): // for a service that does not heed its context
+	case <-time.After(c.wait(c.Config.RecallTimeout + noteWait)): // for a service that does not heed its context
 		c.log.Error("recall", "err", "no answer in time")
 	}
 	text, ids := Frame(res, c.host.MaxContext, c.host.Size)
@@ -333,6 +338,7 @@ func (c *call) turnEnd() {
 		if s.Repeated(c.fingerprint, c.Now()) {
 			return errRepeated
 		}
+		waiting := c.recollect(s)
 		turn := c.ev.Turn
 		if turn == "" {
 			turn = ordinal(s)
@@ -351,9 +357,9 @@ func (c *call) turnEnd() {
 			end.Events = append(end.Events, c.event(client.NewEventID(turn, client.User, 1), client.User, answered))
 		}
 		// A turn that another hook made go on ends again, sometimes with the same words.
-		if sum := digest(text); text != "" && sum != s.LastReply {
+		if sum := digest(text); text != "" && sum != s.LastReply && text != last(waiting, turn, client.Assistant) {
 			s.LastReply = sum
-			s.Replies++
+			s.Replies = next(waiting, turn, client.Assistant, s.Replies)
 			end.Events = append(end.Events, c.event(client.NewEventID(turn, client.Assistant, s.Replies), client.Assistant, text))
 		}
 		c.keep(end)
@@ -422,34 +428,70 @@ func (c *call) event(id client.EventID, role client.Role, text string) client.Ev
 }
 
 // ordinal names a turn by its number in the session.
-func ordinal(s *state.Session) client.TurnID {
-	return client.TurnID(fmt.Sprintf("%06d", s.Ordinal))
-}
+func ordinal(s *state.Session) client.TurnID { return ordinalOf(s.Ordinal) }
+
+func ordinalOf(n int) client.TurnID { return client.TurnID(fmt.Sprintf("%06d", n)) }
 
 func digest(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:8])
 }
 
-// spooled counts the messages of a role in the session's open turn, in case the
-// state was lost.
-func (c *call) spooled(turn client.TurnID, role client.Role) int {
-	n := 0
-	for _, t := range c.Spool.Unfinished(c.ev.Session) {
+// recollect returns what waits of the session, and makes good by it what the state
+// should tell of the number of turns: it may be lost, or not be kept.
+func (c *call) recollect(s *state.Session) []spool.Turn {
+	waiting := c.Spool.Waiting(c.ev.Session)
+	for _, t := range waiting {
+		if n, err := strconv.Atoi(string(t.Turn)); err == nil && ordinalOf(n) == t.Turn {
+			s.Ordinal = max(s.Ordinal, n)
+		}
+	}
+	return waiting
+}
+
+// justKept tells whether the last that waits of the session is this very prompt, kept
+// a moment ago: another registration of the hook has handled it, and no state tells of
+// that.
+func (c *call) justKept(waiting []spool.Turn, text string) bool {
+	if len(waiting) == 0 {
+		return false
+	}
+	t := waiting[len(waiting)-1]
+	age := c.Now().Sub(t.UpdatedAt)
+	return t.Open && age >= 0 && age <= state.Twice && (c.ev.Turn == "" || c.ev.Turn == t.Turn) && last(waiting[len(waiting)-1:], t.Turn, client.User) == text
+}
+
+// last is the last message of a role in a turn that waits.
+func last(waiting []spool.Turn, turn client.TurnID, role client.Role) (text string) {
+	for _, t := range waiting {
 		for _, e := range t.Events {
 			if t.Turn == turn && e.Role == role {
-				n++
+				text = e.Content
 			}
 		}
 	}
-	return n
+	return text
+}
+
+// next is the number of a turn's next message of a role, if the state knows of n:
+// none that waits has it.
+func next(waiting []spool.Turn, turn client.TurnID, role client.Role, n int) int {
+	for {
+		n++
+		id := client.NewEventID(turn, role, n)
+		if !slices.ContainsFunc(waiting, func(t spool.Turn) bool {
+			return slices.ContainsFunc(t.Events, func(e client.Event) bool { return e.ID == id })
+		}) {
+			return n
+		}
+	}
 }
 
 // update changes the session's state. If the state cannot be kept (full or
 // read-only disk, a lock that is not freed in time), the change is made on what is
 // there and is not saved, so that the turn is kept all the same.
 func (c *call) update(change func(*state.Session) error) error {
-	ctx, cancel := context.WithTimeout(c.ctx, lockWait)
+	ctx, cancel := context.WithTimeout(c.ctx, c.wait(lockWait))
 	defer cancel()
 	var changed bool
 	var result error
@@ -489,7 +531,7 @@ func (c *call) keep(t spool.Turn) {
 	if len(t.Events) == 0 && t.Note == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(c.ctx, deliverWait)
+	ctx, cancel := context.WithTimeout(c.ctx, c.wait(deliverWait))
 	defer cancel()
 	svc, err := c.Service()
 	if err == nil && !c.Link.Load().Known() {
@@ -499,6 +541,11 @@ func (c *call) keep(t spool.Turn) {
 		_, err = svc.Remember(ctx, *t.Note)
 	} else if err == nil {
 		_, err = svc.Append(ctx, client.AppendRequest{Session: t.Session, Cwd: t.Cwd, Events: t.Events})
+		if err == nil && t.Flush != "" {
+			if _, err := svc.Flush(ctx, client.FlushRequest{Session: t.Session, Reason: t.Flush}); err != nil {
+				c.log.Error("flush", "err", err) // the next turn's will do
+			}
+		}
 	}
 	if err != nil {
 		c.log.Error("turn lost: neither the spool nor the service took it", "err", err)
@@ -545,7 +592,7 @@ func (c *call) deliver() {
 		c.Poke()
 		return
 	}
-	ctx, cancel := context.WithTimeout(c.ctx, deliverWait)
+	ctx, cancel := context.WithTimeout(c.ctx, c.wait(deliverWait))
 	defer cancel()
 	svc, err := c.Service()
 	if err == nil {

@@ -1,10 +1,13 @@
 package hooks
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/agentscope-ai/reme-hook/client"
 )
@@ -20,6 +23,45 @@ func TestSameWordsAfterAnInterrupt(t *testing.T) {
 	w.hook("prompt", "text", "do it", "turn", "t2")
 	w.hook("stop", "text", "done", "turn", "t2")
 	w.expect("t1:user do it", "t2:user do it", "t2:assistant done")
+}
+
+// On a file system that locks nothing (a home over NFS), hooks keep what they are told,
+// each message under an id of its own and once; it arrives when there are locks.
+func TestNoLocks(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	locks := []string{filepath.Join(w.State.Dir, "lock"), filepath.Join(w.Spool.Dir, "lock")}
+	for _, path := range locks {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.hook("prompt", "text", "first")
+	w.clock = w.clock.Add(-9 * time.Second)
+	w.hook("prompt", "text", "first") // registered twice
+	w.hook("prompt", "text", "steer")
+	w.hook("stop", "text", "one")
+	w.hook("stop", "text", "one") // told again
+	w.hook("prompt", "text", "steer")
+	w.hook("stop", "text", "two")
+	for range 2 {
+		w.hook("prompt", "text", "continue", "turn", "")
+		w.hook("stop", "text", "done", "turn", "")
+	}
+	w.expect()
+	if log := w.log.String(); strings.Contains(log, "turn lost") {
+		t.Error(log)
+	}
+	for _, path := range locks {
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := w.Spool.DeliverAll(t.Context(), w.svc); err != nil {
+		t.Fatal(err)
+	}
+	w.expect("t1:user first", "t1:user:2 steer", "t1:assistant one", "t1:user:3 steer", "t1:assistant:2 two",
+		"000001:user continue", "000001:assistant done", "000002:user continue", "000002:assistant done")
 }
 
 // The end of a turn that nobody saw begin is kept, and no empty prompt with it.

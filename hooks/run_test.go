@@ -687,6 +687,36 @@ func TestUnwritableFolders(t *testing.T) {
 	}
 }
 
+// What a full spool has stays. What is said then goes to the service at once, or the log
+// tells that it is lost.
+func TestFullSpool(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Spool.MaxRecords = 2
+	w.svc.fail = errors.New("down")
+	w.hook("prompt", "text", "question")
+	w.hook("stop", "text", "answer")
+	w.hook("prompt", "text", "xylophone", "turn", "t2")
+	if log := w.log.String(); strings.Count(log, "turn lost") != 1 || strings.Contains(log, "xylophone") {
+		t.Error(log)
+	}
+	w.log.Reset()
+	w.svc.fail, w.svc.flushed = nil, nil
+	w.clock = w.clock.Add(-9 * time.Second) // the service is still left alone, but for this
+	w.hook("prompt", "text", "new question", "turn", "n1", "session", "s2")
+	w.clock = w.clock.Add(-9 * time.Second)
+	w.hook("stop", "text", "new answer", "turn", "n1", "session", "s2")
+	w.expect("n1:user new question", "n1:assistant new answer")
+	if got := fmt.Sprint(w.svc.flushed); got != "[turn_end]" || w.pending() != 2 || strings.Contains(w.log.String(), "turn lost") {
+		t.Errorf("flushed %s, %d records wait, log:\n%s", got, w.pending(), w.log.String())
+	}
+	w.clock = w.clock.Add(time.Hour)
+	if _, err := w.Spool.DeliverAll(t.Context(), w.svc); err != nil {
+		t.Fatal(err)
+	}
+	w.expect("n1:user new question", "n1:assistant new answer", "t1:user question", "t1:assistant answer")
+}
+
 func TestPanic(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -182,7 +182,7 @@ func parseObject(text []byte) (*document, error) {
 	}
 	root, err := hujson.Parse(append(text[:len(text):len(text)], '\n')) // it wants a line end behind a last comment
 	if err != nil {
-		return nil, fmt.Errorf("the file cannot be read as JSON (%w); repair it and run the command again", err)
+		return nil, fmt.Errorf("the file cannot be read as JSON (%w); repair it and run the command again", Unquoted(err))
 	}
 	if _, ok := root.Value.(*hujson.Object); !ok {
 		return nil, errors.New("the file does not hold a JSON object; repair it and run the command again")

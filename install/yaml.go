@@ -41,7 +41,7 @@ func ParseYAML(src []byte) (YAML, error) {
 		err = errors.New("there is more than one document in it")
 	}
 	if err != nil {
-		return y, fmt.Errorf("the file cannot be read as YAML: %w", err)
+		return y, fmt.Errorf("the file cannot be read as YAML: %w", Unquoted(err))
 	}
 	y.Root = doc.Content[0]
 	return y, nil

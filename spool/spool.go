@@ -83,7 +83,7 @@ type Spool struct {
 	Dir string
 	Now func() time.Time
 
-	maxRecords, maxBytes int // for tests; 0 means what the constants say
+	MaxRecords, MaxBytes int // 0 for what the constants say
 }
 
 func (s Spool) pending(key client.SessionKey) string {
@@ -97,7 +97,7 @@ func (s Spool) quarantine(key client.SessionKey) string {
 // Full tells whether the spool has no room for another record. It looks at sizes
 // only when there are many records, as a single one has few MiB at most.
 func (s Spool) Full() bool {
-	records, bytes := cmp.Or(s.maxRecords, maxRecords), int64(cmp.Or(s.maxBytes, maxBytes))
+	records, bytes := cmp.Or(s.MaxRecords, maxRecords), int64(cmp.Or(s.MaxBytes, maxBytes))
 	var files []os.DirEntry
 	for _, quarantined := range []bool{false, true} {
 		keys, _ := s.keys(quarantined)
@@ -196,12 +196,12 @@ func (s Spool) eachProvisional(session client.Session, do func(path string, r re
 	return nil
 }
 
-// Unfinished returns what is open of the session's turns.
-func (s Spool) Unfinished(session client.Session) []Turn {
+// Waiting returns the session's pending records that can be read, oldest first.
+func (s Spool) Waiting(session client.Session) []Turn {
 	records, _ := s.load(session.Key())
 	var out []Turn
 	for _, r := range records {
-		if r.Open {
+		if r.err == nil {
 			out = append(out, r.Turn)
 		}
 	}

@@ -141,8 +141,8 @@ func TestOpenTurn(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect(t, svc)
-	if got := s.Unfinished(session); len(got) != 1 || got[0].Turn != "1" {
-		t.Errorf("unfinished: %+v", got)
+	if got := s.Waiting(session); len(got) != 1 || got[0].Turn != "1" {
+		t.Errorf("waiting: %+v", got)
 	}
 	steered := turn("1", "e2")
 	steered.Open = true
@@ -459,8 +459,8 @@ func TestLeftOfADeadSession(t *testing.T) {
 func TestFull(t *testing.T) {
 	t.Parallel()
 	for name, limit := range map[string]func(*Spool){
-		"records": func(s *Spool) { s.maxRecords = 2 },
-		"bytes":   func(s *Spool) { s.maxRecords, s.maxBytes = 100, 1<<20 },
+		"records": func(s *Spool) { s.MaxRecords = 2 },
+		"bytes":   func(s *Spool) { s.MaxRecords, s.MaxBytes = 100, 1<<20 },
 	} {
 		s, svc := newSpool(t)
 		limit(&s)

@@ -25,9 +25,9 @@ import (
 // version is the version of the file format.
 const version = 1
 
-// twice is how soon the same event is taken for a second registration of the
+// Twice is how soon the same event is taken for a second registration of the
 // same hook.
-const twice = 2 * time.Second
+const Twice = 2 * time.Second
 
 // maxShown bounds the list of memories that a session was shown.
 const maxShown = 500
@@ -91,7 +91,7 @@ func (s *Session) Forget(turn bool) {
 func (s *Session) Repeated(fingerprint string, now time.Time) bool {
 	s.Seen = slices.DeleteFunc(s.Seen, func(x Sighting) bool {
 		age := now.Sub(x.At)
-		return age < 0 || age > twice
+		return age < 0 || age > Twice
 	})
 	if slices.ContainsFunc(s.Seen, func(x Sighting) bool { return x.Fingerprint == fingerprint }) {
 		return true

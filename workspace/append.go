@@ -214,6 +214,9 @@ type dialogFile struct {
 func (w *Workspace) openDialog(path string, make bool) (*dialogFile, error) {
 	d := &dialogFile{path: path}
 	abs := w.abs(path)
+	if err := crash.Fault("rows.open"); err != nil {
+		return nil, err
+	}
 	var err error
 	d.File, err = os.OpenFile(abs, os.O_RDWR|os.O_APPEND, 0)
 	if errors.Is(err, fs.ErrNotExist) && make {
@@ -295,7 +298,11 @@ func lastLineStart(f io.ReaderAt, size int64) (int64, error) {
 // write appends rows and makes them durable. What a full disk leaves of them is
 // taken back.
 func (d *dialogFile) write(rows []byte) error {
-	if _, err := d.Write(rows); err != nil {
+	err := crash.Fault("rows.write")
+	if err == nil {
+		_, err = d.Write(rows)
+	}
+	if err != nil {
 		return errors.Join(err, d.Truncate(d.size))
 	}
 	crash.Point("append.written")
@@ -308,6 +315,9 @@ func (d *dialogFile) write(rows []byte) error {
 
 // sync makes the file durable, and the names that were made with it.
 func (d *dialogFile) sync() error {
+	if err := crash.Fault("rows.sync"); err != nil {
+		return err
+	}
 	if err := d.Sync(); err != nil || d.known == "" {
 		return err
 	}

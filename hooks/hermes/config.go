@@ -5,8 +5,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/agentscope-ai/reme-hook/install"
 	"gopkg.in/yaml.v3"
+
+	"github.com/agentscope-ai/reme-hook/install"
 )
 
 // providerName is the value of memory.provider that selects us. Hermes takes it

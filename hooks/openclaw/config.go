@@ -165,7 +165,7 @@ func parseJSON(text []byte) (any, error) {
 	}
 	std, err := hujson.Standardize(bytes.Clone(text))
 	if err != nil {
-		return nil, err
+		return nil, install.Unquoted(err)
 	}
 	var v any
 	err = json.Unmarshal(std, &v)

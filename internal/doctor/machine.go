@@ -62,7 +62,8 @@ func (d Doctor) folder() []Finding {
 		f.Close()
 		unlock, _, err := durable.TryLock(f.Name())
 		if err != nil {
-			out = append(out, problem("no-locks", fmt.Sprintf("files in %s cannot be locked: %v", dir, err), "set REME_INTEGRATIONS_DIR to a folder on a disk of this machine"))
+			out = append(out, problem("no-locks", fmt.Sprintf("files in %s cannot be locked (%v): what is said waits in the spool, and prompts get no memories", dir, err),
+				"mount it with locks, or set REME_INTEGRATIONS_DIR and REME_WORKSPACE to folders on a disk of this machine"))
 		} else {
 			unlock()
 		}

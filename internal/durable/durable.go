@@ -18,6 +18,8 @@ import (
 	"syscall"
 
 	"github.com/gofrs/flock"
+
+	"github.com/agentscope-ai/reme-hook/internal/crash"
 )
 
 // MkdirAll makes dir and its missing parents with mode 0700.
@@ -29,6 +31,9 @@ func MkdirAll(dir string) error {
 		if err := MkdirAll(parent); err != nil {
 			return err
 		}
+	}
+	if err := crash.Fault("folder.make"); err != nil {
+		return err
 	}
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
@@ -47,6 +52,9 @@ func SyncDir(dir string) error {
 		return err
 	}
 	defer d.Close()
+	if err := crash.Fault("folder.sync"); err != nil {
+		return err
+	}
 	if err := d.Sync(); err != nil && !errors.Is(err, syscall.EINVAL) && !errors.Is(err, errors.ErrUnsupported) {
 		return fmt.Errorf("sync folder: %w", err)
 	}
@@ -85,7 +93,13 @@ func Lock(ctx context.Context, path string) (unlock func(), err error) {
 		return nil, err
 	}
 	locked := make(chan error, 1)
-	go func() { locked <- l.Lock() }()
+	go func() {
+		err := crash.Fault("lock")
+		if err == nil {
+			err = l.Lock()
+		}
+		locked <- err
+	}()
 	select {
 	case err = <-locked:
 	case <-ctx.Done():
@@ -107,10 +121,17 @@ func TryLock(path string) (unlock func(), ok bool, err error) {
 	if err != nil {
 		return nil, false, err
 	}
-	if ok, err = l.TryLock(); err != nil || !ok {
+	if ok, err = tryLock(l); err != nil || !ok {
 		return nil, false, err
 	}
 	return func() { l.Close() }, true, nil
+}
+
+func tryLock(l *flock.Flock) (bool, error) {
+	if err := crash.Fault("lock"); err != nil {
+		return false, err
+	}
+	return l.TryLock()
 }
 
 func lockFile(path string) (*flock.Flock, error) {

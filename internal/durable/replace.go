@@ -76,6 +76,9 @@ func replaceOnce(path string, data []byte, sync bool) error {
 	// What is open for writing cannot be run, and on Windows not be renamed.
 	err = errors.Join(fill(f, data, mode, sync), f.Close())
 	if err == nil {
+		err = crash.Fault("file.rename")
+	}
+	if err == nil {
 		err = atomic.ReplaceFile(temp, path)
 	}
 	held.Close()
@@ -89,6 +92,9 @@ func replaceOnce(path string, data []byte, sync bool) error {
 
 // makeHeld makes a file and holds it until both are closed.
 func makeHeld(path string) (*os.File, *flock.Flock, error) {
+	if err := crash.Fault("file.make"); err != nil {
+		return nil, nil, err
+	}
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, nil, err
@@ -98,7 +104,7 @@ func makeHeld(path string) (*os.File, *flock.Flock, error) {
 		return f, l, nil // where nobody can remove what is open
 	}
 	// A file system without locks has sweepers without locks, who leave the file alone.
-	if ok, err := l.TryLock(); err == nil && !ok {
+	if ok, err := tryLock(l); err == nil && !ok {
 		f.Close()
 		return nil, nil, fs.ErrNotExist // someone sweeps it
 	}
@@ -106,6 +112,9 @@ func makeHeld(path string) (*os.File, *flock.Flock, error) {
 }
 
 func fill(f *os.File, data []byte, mode fs.FileMode, sync bool) error {
+	if err := crash.Fault("file.write"); err != nil {
+		return err
+	}
 	if _, err := f.Write(data); err != nil {
 		return err
 	}
@@ -115,6 +124,9 @@ func fill(f *os.File, data []byte, mode fs.FileMode, sync bool) error {
 	}
 	if !sync {
 		return nil
+	}
+	if err := crash.Fault("file.sync"); err != nil {
+		return err
 	}
 	return f.Sync()
 }
@@ -135,7 +147,7 @@ func Sweep(dir string) error {
 		}
 		path := filepath.Join(dir, e.Name())
 		l := flock.New(path, flock.SetFlag(os.O_RDONLY))
-		if ok, err := l.TryLock(); err != nil || !ok {
+		if ok, err := tryLock(l); err != nil || !ok {
 			continue
 		}
 		if runtime.GOOS == "windows" { // where what is open cannot be removed
