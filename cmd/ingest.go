@@ -278,58 +278,61 @@ func (a *app) fill(c *cobra.Command, names []string, o filling) (err error) {
 }
 
 func (a *app) fillFrom(ctx context.Context, in *ingest.Ingester, list []host, o filling) error {
-	reports := []ingest.Report{}
-	var total ingest.Report
-	for _, h := range list {
-		r, err := in.Run(ctx, h.Adapter, o.Options)
-		if err != nil {
-			return stopped(err)
+	reports := make([]ingest.Report, len(list))
+	run := func(write bool) (total ingest.Missing, err error) {
+		o.Write, o.Later = write, write
+		for i := 0; i < len(list) && err == nil; i++ {
+			r := &reports[i]
+			if r.Host != "" && r.Bytes == 0 {
+				continue // all is as it was
+			}
+			var done func()
+			in.Progress, done = a.progress(list[i].Adapter.Title)
+			*r, err = in.Run(ctx, list[i].Adapter, o.Options)
+			done()
+			total.Turns += r.Missing.Turns
+			total.Sessions += r.Missing.Sessions
 		}
-		total.Missing.Turns += r.Missing.Turns
-		total.Sessions += r.Missing.Sessions
-		reports = append(reports, r)
-		if !o.json {
+		if write && total.Turns > 0 {
+			err = cmp.Or(err, a.poke()) // it makes the index and the notes
+		}
+		return total, stopped(err)
+	}
+	print := func() {
+		for _, r := range reports {
 			a.printReport(r, cmp.Or(map[bool]string{true: "lacks"}[o.Whole], "adds"))
 			a.printGaps(r)
 		}
 	}
-	if !o.dryRun {
-		if total.Missing.Turns > 0 && !o.yes {
-			if err := a.confirmWrite(fmt.Sprintf("%d turns of %d sessions", total.Missing.Turns, total.Sessions)); err != nil {
+	write := o.yes && !o.dryRun // else the user is told first
+	total, err := run(write)
+	if err != nil {
+		return err
+	}
+	if !o.json {
+		print()
+	}
+	if !write && !o.dryRun {
+		if total.Turns > 0 {
+			if err := a.confirmWrite(fmt.Sprintf("%d turns of %d sessions", total.Turns, total.Sessions)); err != nil {
 				return err
 			}
 		}
-		o.Write, o.Later = true, true
-		for i, h := range list {
-			if reports[i].Bytes == 0 {
-				continue // all is as it was
-			}
-			in.Progress = a.progress(h.Adapter.Title, reports[i].Bytes)
-			var err error
-			if reports[i], err = in.Run(ctx, h.Adapter, o.Options); err != nil {
-				return stopped(err)
-			}
+		if total, err = run(true); err != nil {
+			return err
 		}
-		if total.Missing.Turns > 0 {
-			if err := a.poke(); err != nil { // it makes the notes
-				return err
-			}
-		}
-		if !o.json && total.Missing.Turns > 0 {
-			fmt.Fprintf(a.stdout, "brought in %d turns\n", brought(reports))
+		write = true
+	}
+	if write && total.Turns > 0 && !o.json {
+		fmt.Fprintf(a.stdout, "brought in %d turns\n", total.Turns)
+		if a.config.URL() == "" {
+			fmt.Fprintln(a.stdout, "they are indexed in the background; meanwhile recall finds more and more of them")
 		}
 	}
 	if o.json {
 		return a.printJSON(map[string]any{"version": 1, "dry_run": o.dryRun, "hosts": reports})
 	}
 	return nil
-}
-
-func brought(reports []ingest.Report) (turns int) {
-	for _, r := range reports {
-		turns += r.Missing.Turns
-	}
-	return turns
 }
 
 func (a *app) printGaps(r ingest.Report) {
@@ -365,20 +368,17 @@ func (a *app) confirmWrite(what string) error {
 	return nil
 }
 
-// progress draws a bar on a terminal.
-func (a *app) progress(title string, total int64) func(ingest.Report) {
+// progress tells on a terminal how far the reading of a host's logs is, until it is
+// done.
+func (a *app) progress(title string) (tell func(ingest.Report), done func()) {
 	f, ok := a.stderr.(*os.File)
-	if !ok || !isatty.IsTerminal(f.Fd()) || total == 0 {
-		return nil
+	if !ok || !isatty.IsTerminal(f.Fd()) {
+		return nil, func() {}
 	}
-	const width = 30
-	return func(r ingest.Report) {
-		done := int(min(width, r.Bytes*width/total))
-		fmt.Fprintf(f, "\r%s [%s%s] %d turns\x1b[K", title, strings.Repeat("#", done), strings.Repeat(" ", width-done), r.Turns)
-		if done == width {
-			fmt.Fprint(f, "\r\x1b[K")
-		}
+	tell = func(r ingest.Report) {
+		fmt.Fprintf(f, "\r%s: %d MB of logs, %d turns\x1b[K", title, r.Bytes/1e6, r.Turns)
 	}
+	return tell, func() { fmt.Fprint(f, "\r\x1b[K") }
 }
 
 func newIngestWatchCommand(a *app) *cobra.Command {

@@ -24,6 +24,7 @@ const (
 	childLogs   = "INGEST_TEST_LOGS"
 	childMemory = "INGEST_TEST_MEMORY"
 	childPoints = "INGEST_TEST_POINTS"
+	childLater  = "INGEST_TEST_LATER"
 )
 
 func TestMain(m *testing.M) {
@@ -61,14 +62,24 @@ func child() error {
 		Memory: ws, LeftAlone: func(client.Session, string) bool { return false }, Dir: filepath.Join(memory, "ingest"),
 		Now: func() time.Time { now = now.Add(checkpoint); return now }, // cursors are saved each time
 	}
-	_, err = in.Run(context.Background(), fakeHost(os.Getenv(childLogs)), Options{Write: true})
+	_, err = in.Run(context.Background(), fakeHost(os.Getenv(childLogs)), Options{Write: true, Later: os.Getenv(childLater) != ""})
 	return err
 }
 
-// TestKilled kills backfills 200 times, each ten times over. What they bring in at
-// last is what one that nobody killed brings in.
+// TestKilled kills backfills 200 times, each ten times over: of those that index at
+// once and of those that leave it to others. What they bring in at last is what one
+// that nobody killed brings in.
 func TestKilled(t *testing.T) {
 	t.Parallel()
+	for _, later := range []string{"", "later"} {
+		t.Run(later, func(t *testing.T) {
+			t.Parallel()
+			killed(t, later)
+		})
+	}
+}
+
+func killed(t *testing.T, later string) {
 	w := newWorld(t)
 	var sessions []string
 	for i := range 30 {
@@ -89,7 +100,7 @@ func TestKilled(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	run := func(points int) error {
 		c := exec.CommandContext(t.Context(), exe)
-		c.Env = append(os.Environ(), childLogs+"="+w.logs, childMemory+"="+w.memory, childPoints+"="+strconv.Itoa(points))
+		c.Env = append(os.Environ(), childLogs+"="+w.logs, childMemory+"="+w.memory, childPoints+"="+strconv.Itoa(points), childLater+"="+later)
 		out, err := c.CombinedOutput()
 		if exit := new(exec.ExitError); err != nil && (!errors.As(err, &exit) || exit.ExitCode() > 0) {
 			t.Fatalf("%v\n%s", err, out)
@@ -97,10 +108,10 @@ func TestKilled(t *testing.T) {
 		return err
 	}
 	killed := 0
-	for killed < 200 {
+	for killed < 100 {
 		w.memory = filepath.Join(t.TempDir(), "memory")
 		for range 10 {
-			if run(1+random.IntN(20)) == nil {
+			if run(1+random.IntN(40)) == nil {
 				break
 			}
 			killed++

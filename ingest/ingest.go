@@ -115,12 +115,22 @@ type Options struct {
 	pass bool
 }
 
+// Bulk is a memory that takes much that is old at once, and sees later to what is
+// made of it.
+type Bulk interface {
+	// AppendAll stores events as Append does. What the sessions had before, also those
+	// of requests without events, is durable when it returns without error, too.
+	AppendAll(context.Context, []client.AppendRequest) error
+}
+
 const (
 	// maxText bounds the text that waits for being stored, in bytes.
-	maxText = 1 << 20
-	// maxWaiting bounds the sessions that do. They are stored at the same time: the
-	// time that takes is that of the disk.
-	maxWaiting = 32
+	maxText = 2 << 20
+	// maxWaiting bounds the sessions that do. They are stored together: the time that
+	// takes is that of the disk.
+	maxWaiting = 256
+	// maxAppending is how many appends are under way at once.
+	maxAppending = 32
 )
 
 // Run looks through the logs of one host. It ends early only when ctx ends or the
@@ -154,14 +164,39 @@ type run struct {
 	cursors *cursors // nil if all is read from the beginning
 	report  Report
 	told    time.Time
-	waiting []*session // for being stored
-	text    int        // of them, in bytes
+	waiting []part // for being stored
+	text    int    // of them, in bytes
+	storing []part // what is being stored
+	done    chan error
+}
+
+// part is what was read of a log and is to be stored.
+type part struct {
+	key    string // in the cursors
+	log    hooks.Log
+	lacks  []client.AppendRequest
+	cursor string // to go on from when it is stored; "" if there is more to come
 }
 
 func (r *run) all(ctx context.Context) error {
 	if r.host.Logs == nil {
 		return nil
 	}
+	err := r.logs(ctx)
+	if err == nil {
+		err = r.store(ctx)
+	}
+	if last := r.stored(); err == nil {
+		err = last
+	}
+	if failed := new(memoryError); errors.As(err, &failed) {
+		return failed.err
+	}
+	return err
+}
+
+// logs looks through all logs.
+func (r *run) logs(ctx context.Context) error {
 	for log, err := range r.host.Logs.List(ctx) {
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -169,8 +204,8 @@ func (r *run) all(ctx context.Context) error {
 		if err == nil {
 			err = r.log(ctx, log)
 		}
-		if failed := new(memoryError); errors.As(err, &failed) {
-			return failed.err
+		if errors.As(err, new(*memoryError)) {
+			return err
 		}
 		if err != nil {
 			r.report.Problems = append(r.report.Problems, Problem{log.Path, err.Error()})
@@ -179,9 +214,6 @@ func (r *run) all(ctx context.Context) error {
 			r.told = r.Now()
 			r.Progress(r.report)
 		}
-	}
-	if failed := new(memoryError); errors.As(r.store(ctx), &failed) {
-		return failed.err
 	}
 	return nil
 }
@@ -212,7 +244,7 @@ func (r *run) log(ctx context.Context, log hooks.Log) error {
 	if r.cursors != nil {
 		cursor = r.cursors.Logs[key].Cursor
 	}
-	s := &session{run: r, key: key, log: log}
+	s := &session{run: r, key: key, log: log, leftAlone: map[string]bool{log.Cwd: false}}
 	for {
 		page, err := r.host.Logs.Read(log, cursor)
 		r.report.Damaged += page.Damaged
@@ -222,7 +254,7 @@ func (r *run) log(ctx context.Context, log hooks.Log) error {
 			}
 		}
 		if err != nil {
-			return errors.Join(err, s.finish(ctx))
+			return errors.Join(err, s.finish(ctx, ""))
 		}
 		cursor = page.Next
 		if !page.More {
@@ -233,23 +265,23 @@ func (r *run) log(ctx context.Context, log hooks.Log) error {
 		}
 	}
 	r.report.Bytes += log.Size
-	s.cursor = cursor
-	return s.finish(ctx)
+	return s.finish(ctx, cursor)
 }
 
 // session is one log on its way into the memory.
 type session struct {
 	*run
-	key    string // in the cursors
-	log    hooks.Log
-	lacks  []client.AppendRequest          // that wait for being stored
-	cursor string                          // to go on from when they are; "" if it was not read to its end
-	held   map[client.EventID]bool         // nil before the memory was asked
-	known  []known                         // what it held then
-	names  map[client.TurnID]client.TurnID // that it has for turns of the log; nil before they were looked for
-	turns  int
-	gap    Gap
-	days   map[string]int // turns that are missing, by day
+	key   string // in the cursors
+	log   hooks.Log
+	lacks []client.AppendRequest          // that are to be stored
+	held  map[client.EventID]bool         // nil before the memory was asked
+	known []known                         // what it held then
+	names map[client.TurnID]client.TurnID // that it has for turns of the log; nil before they were looked for
+	turns int
+	gap   Gap
+	days  map[string]int // turns that are missing, by day
+
+	leftAlone map[string]bool // by where it works
 }
 
 func (s *session) take(ctx context.Context, turns []hooks.LogTurn) error {
@@ -315,15 +347,18 @@ func (s *session) wanted(cwd string, at time.Time) bool {
 			return false
 		}
 	}
-	return !s.LeftAlone(s.log.Session, cwd)
+	left, known := s.leftAlone[cwd]
+	if !known {
+		left = s.LeftAlone(s.log.Session, cwd)
+		s.leftAlone[cwd] = left
+	}
+	return !left
 }
 
 func (s *session) turn(ctx context.Context, t hooks.LogTurn, cwd string, events []client.Event) error {
 	if s.held == nil {
-		if slices.ContainsFunc(s.waiting, func(o *session) bool { return o.log.Session == s.log.Session }) {
-			if err := s.store(ctx); err != nil { // of two logs of one session, the second adds to the first
-				return err
-			}
+		if err := s.alone(ctx); err != nil {
+			return err
 		}
 		if err := s.ask(ctx); err != nil {
 			return &memoryError{err}
@@ -374,8 +409,23 @@ func (s *session) turn(ctx context.Context, t hooks.LogTurn, cwd string, events 
 		s.text += len(e.Content)
 	}
 	if s.text > maxText {
-		s.waiting = append(s.waiting, s)
+		s.wait("")
 		return s.store(ctx)
+	}
+	return nil
+}
+
+// alone sees to it that nothing of the session is on its way from another log of it,
+// to which this one adds.
+func (s *session) alone(ctx context.Context) error {
+	same := func(p part) bool { return p.log.Session == s.log.Session }
+	if slices.ContainsFunc(s.waiting, same) {
+		if err := s.store(ctx); err != nil {
+			return err
+		}
+	}
+	if slices.ContainsFunc(s.storing, same) {
+		return s.stored()
 	}
 	return nil
 }
@@ -409,48 +459,91 @@ func (s *session) ask(ctx context.Context) error {
 	return nil
 }
 
-// store stores what waits.
-func (r *run) store(ctx context.Context) error {
-	var all errgroup.Group
-	for _, s := range r.waiting {
-		all.Go(func() error { return s.append(ctx) })
+// wait lets what was read of the session wait for being stored.
+func (s *session) wait(cursor string) {
+	lacks := s.lacks
+	if len(lacks) == 0 && len(s.held) > 0 {
+		lacks = []client.AppendRequest{{Session: s.log.Session}} // whoever wrote it may have been killed before it was durable
 	}
-	if err := all.Wait(); err != nil {
+	s.waiting = append(s.waiting, part{s.key, s.log, lacks, cursor})
+	s.lacks = nil
+}
+
+// store begins to store what waits, when what was before it is stored. Meanwhile the
+// next logs are read.
+func (r *run) store(ctx context.Context) error {
+	if err := r.stored(); err != nil {
+		return err
+	}
+	parts, done := r.waiting, make(chan error, 1)
+	r.storing, r.done = parts, done
+	r.waiting, r.text = nil, 0
+	if !r.Write {
+		parts = nil
+	}
+	go func() { done <- r.append(ctx, parts) }()
+	return nil
+}
+
+// stored waits for what is being stored. Then its logs are read on from where it
+// ends.
+func (r *run) stored() error {
+	if r.done == nil {
+		return nil
+	}
+	err, parts := <-r.done, r.storing
+	r.storing, r.done = nil, nil
+	if err != nil {
 		return &memoryError{err}
 	}
-	for _, s := range r.waiting {
-		if s.lacks = nil; s.cursor != "" && r.cursors != nil && r.Write {
-			if err := r.cursors.put(s.key, s.log, s.cursor); err != nil {
+	for _, p := range parts {
+		if p.cursor != "" && r.cursors != nil && r.Write {
+			if err := r.cursors.put(p.key, p.log, p.cursor); err != nil {
 				return &memoryError{err}
 			}
 		}
 	}
-	r.waiting, r.text = nil, 0
 	return nil
 }
 
-func (s *session) append(ctx context.Context) error {
-	for _, req := range s.lacks {
-		if _, err := s.Memory.Append(ctx, req); err != nil {
+func (r *run) append(ctx context.Context, parts []part) error {
+	if bulk, ok := r.Memory.(Bulk); ok && r.Later {
+		var all []client.AppendRequest
+		for _, p := range parts {
+			all = append(all, p.lacks...)
+		}
+		return bulk.AppendAll(ctx, all)
+	}
+	reason := client.SessionEnd
+	if r.Later {
+		reason = client.TurnEnd
+	}
+	var all errgroup.Group
+	all.SetLimit(maxAppending)
+	for _, p := range parts {
+		if len(p.lacks) > 0 && len(p.lacks[0].Events) > 0 {
+			all.Go(func() error { return r.appendOne(ctx, p, reason) })
+		}
+	}
+	return all.Wait()
+}
+
+func (r *run) appendOne(ctx context.Context, p part, reason client.FlushReason) error {
+	for _, req := range p.lacks {
+		if _, err := r.Memory.Append(ctx, req); err != nil {
 			return err
 		}
 	}
-	if len(s.lacks) == 0 {
-		return nil
-	}
-	reason := client.SessionEnd
-	if s.Later {
-		reason = client.TurnEnd
-	}
-	_, err := s.Memory.Flush(ctx, client.FlushRequest{Session: s.log.Session, Reason: reason})
+	_, err := r.Memory.Flush(ctx, client.FlushRequest{Session: p.log.Session, Reason: reason})
 	return err
 }
 
 // batch is how many turns of a session and a day ReMe extracts at once.
 const batch = 5
 
-// finish counts the session and lets it wait for being stored.
-func (s *session) finish(ctx context.Context) error {
+// finish counts the session and lets it wait for being stored. The log is read on
+// from a cursor then, if it is not "".
+func (s *session) finish(ctx context.Context, cursor string) error {
 	if s.turns > 0 {
 		s.report.Sessions++
 	}
@@ -462,7 +555,7 @@ func (s *session) finish(ctx context.Context) error {
 			s.report.Gaps = append(s.report.Gaps, s.gap)
 		}
 	}
-	if s.waiting = append(s.waiting, s); len(s.waiting) < maxWaiting {
+	if s.wait(cursor); len(s.waiting) < maxWaiting {
 		return nil
 	}
 	return s.store(ctx)

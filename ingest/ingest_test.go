@@ -161,6 +161,9 @@ func (w *world) rows(sessions ...string) string {
 			w.Fatal(err)
 		}
 		for line := range strings.Lines(string(text)) {
+			if !strings.HasSuffix(line, "\n") {
+				break // it is being written
+			}
 			var row struct {
 				ID      string
 				Content []struct{ Text string }

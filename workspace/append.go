@@ -26,18 +26,7 @@ func (w *Workspace) Append(ctx context.Context, req client.AppendRequest) (clien
 	if err := validate(req); err != nil {
 		return client.AppendResult{}, err
 	}
-	p := &pending{req: req}
-	for _, e := range req.Events {
-		p.res.EventIDs = append(p.res.EventIDs, e.ID)
-		if isBlank(e.Content) {
-			p.res.Filtered++
-			continue
-		}
-		if e.CreatedAt.IsZero() {
-			e.CreatedAt = w.now()
-		}
-		p.events = append(p.events, e)
-	}
+	p := w.pending(req)
 	if !w.lines.join(p) {
 		select {
 		case <-p.done:
@@ -58,6 +47,41 @@ func (w *Workspace) Append(ctx context.Context, req client.AppendRequest) (clien
 	}
 	w.appendAll(ctx, w.lines.take(p), unlock)
 	return p.result()
+}
+
+// pending makes of a request what is to be stored of it.
+func (w *Workspace) pending(req client.AppendRequest) *pending {
+	p := &pending{req: req}
+	for _, e := range req.Events {
+		p.res.EventIDs = append(p.res.EventIDs, e.ID)
+		if isBlank(e.Content) {
+			p.res.Filtered++
+			continue
+		}
+		if e.CreatedAt.IsZero() {
+			e.CreatedAt = w.now()
+		}
+		p.events = append(p.events, e)
+	}
+	return p
+}
+
+// rows adds the rows of the events that are not held, which they are then.
+func (p *pending) rows(rows []byte, held map[int64]bool) ([]byte, error) {
+	for _, e := range p.events {
+		h := idHash(string(e.ID))
+		if held[h] {
+			p.res.Duplicate++
+			continue
+		}
+		held[h] = true
+		p.res.Appended++
+		var err error
+		if rows, err = appendRow(rows, p.req.Session, p.req.Cwd, e); err != nil {
+			return nil, &client.Error{Class: client.Permanent, Field: "events", Reason: "cannot be encoded", Err: err}
+		}
+	}
+	return rows, nil
 }
 
 func (p *pending) result() (client.AppendResult, error) {
@@ -116,19 +140,10 @@ func (w *Workspace) appendLocked(ctx context.Context, together []*pending) error
 	var rows []byte
 	duplicate := false
 	for _, p := range together {
-		for _, e := range p.events {
-			h := idHash(string(e.ID))
-			if held[h] {
-				p.res.Duplicate++
-				duplicate = true
-				continue
-			}
-			held[h] = true
-			p.res.Appended++
-			if rows, err = appendRow(rows, session, p.req.Cwd, e); err != nil {
-				return &client.Error{Class: client.Permanent, Field: "events", Reason: "cannot be encoded", Err: err}
-			}
+		if rows, err = p.rows(rows, held); err != nil {
+			return err
 		}
+		duplicate = duplicate || p.res.Duplicate > 0
 		total += p.res.Appended
 		p.res.Total = total
 	}
@@ -141,9 +156,13 @@ func (w *Workspace) appendLocked(ctx context.Context, together []*pending) error
 		}
 		return nil
 	}
-	if err := d.write(rows); err != nil {
+	if err := d.add(rows); err != nil {
 		return storeError("write dialog", err)
 	}
+	if err := d.sync(); err != nil {
+		return storeError("sync dialog", err)
+	}
+	crash.Point("append.synced")
 	if indexed {
 		w.changed(ctx, d.path, d.made)
 	}
@@ -295,9 +314,8 @@ func lastLineStart(f io.ReaderAt, size int64) (int64, error) {
 	return 0, nil
 }
 
-// write appends rows and makes them durable. What a full disk leaves of them is
-// taken back.
-func (d *dialogFile) write(rows []byte) error {
+// add appends rows. What a full disk leaves of them is taken back.
+func (d *dialogFile) add(rows []byte) error {
 	err := crash.Fault("rows.write")
 	if err == nil {
 		_, err = d.Write(rows)
@@ -306,10 +324,6 @@ func (d *dialogFile) write(rows []byte) error {
 		return errors.Join(err, d.Truncate(d.size))
 	}
 	crash.Point("append.written")
-	if err := d.sync(); err != nil {
-		return err
-	}
-	crash.Point("append.synced")
 	return nil
 }
 
@@ -318,12 +332,25 @@ func (d *dialogFile) sync() error {
 	if err := crash.Fault("rows.sync"); err != nil {
 		return err
 	}
-	if err := d.Sync(); err != nil || d.known == "" {
+	if err := d.Sync(); err != nil {
 		return err
 	}
-	for dir := filepath.Dir(d.Name()); ; dir = filepath.Dir(dir) {
-		if err := durable.SyncDir(dir); err != nil || dir == d.known {
+	for _, dir := range d.folders() {
+		if err := durable.SyncDir(dir); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// folders are those in which names were made with the file.
+func (d *dialogFile) folders() (dirs []string) {
+	if d.known == "" {
+		return nil
+	}
+	for dir := filepath.Dir(d.Name()); ; dir = filepath.Dir(dir) {
+		if dirs = append(dirs, dir); dir == d.known {
+			return dirs
 		}
 	}
 }

@@ -23,7 +23,7 @@ import (
 const (
 	childDir    = "WORKSPACE_TEST_DIR"
 	childCrash  = "WORKSPACE_TEST_CRASH"  // the crash point to die at
-	childAction = "WORKSPACE_TEST_ACTION" // what to do: append, flush, remember
+	childAction = "WORKSPACE_TEST_ACTION" // what to do: append, bulk, flush, remember
 	childFirst  = "WORKSPACE_TEST_FIRST"  // number of the first turn
 	childTurns  = "WORKSPACE_TEST_TURNS"  // how many turns
 	childSpread = "WORKSPACE_TEST_SPREAD" // over how many sessions
@@ -64,6 +64,12 @@ func child() error {
 		switch os.Getenv(childAction) {
 		case "append":
 			_, err = w.Append(ctx, client.AppendRequest{Session: s, Events: testTurn(n, fmt.Sprintf("question %d", n), fmt.Sprintf("answer %d", n))})
+		case "bulk": // a turn in each session
+			var all []client.AppendRequest
+			for n := range number(childSpread) {
+				all = append(all, client.AppendRequest{Session: testSession(fmt.Sprint("s", n)), Events: testTurn(n, fmt.Sprintf("question %d", n), fmt.Sprintf("answer %d", n))})
+			}
+			err = w.AppendAll(ctx, all)
 		case "flush":
 			_, err = w.Flush(ctx, client.FlushRequest{Session: s, Reason: client.SessionEnd})
 		case "remember":

@@ -11,6 +11,7 @@ import (
 
 	"github.com/agentscope-ai/reme-hook/client"
 	"github.com/agentscope-ai/reme-hook/hooks"
+	"github.com/agentscope-ai/reme-hook/internal/jsonl"
 )
 
 // Claude Code appends what happens in a session to a file, its transcript: one
@@ -122,8 +123,7 @@ func (t *transcript) Take(line []byte, at int64) (bool, error) {
 	if !t.begun {
 		t.begin, t.begun = at, true
 	}
-	// Most of a transcript is not worth decoding: tools' results are long.
-	if !isType(line, "user") && !isType(line, "assistant") && !isType(line, "queue-operation") || bytes.Contains(line, []byte(`"toolUseResult"`)) {
+	if len(line) == 0 || !isWanted(line) {
 		return len(line) == 0 || line[len(line)-1] == '}', nil
 	}
 	var r row
@@ -155,9 +155,16 @@ func (t *transcript) Take(line []byte, at int64) (bool, error) {
 	return true, nil
 }
 
-// isType tells whether a line can be of a type, however it was written.
-func isType(line []byte, name string) bool {
-	return bytes.Contains(line, []byte(`"type":"`+name+`"`)) || bytes.Contains(line, []byte(`"type": "`+name+`"`))
+// isWanted tells whether a line may count, as far as that can be told without
+// decoding it: most of a transcript is tools' results, and they are long.
+func isWanted(line []byte) bool {
+	switch string(jsonl.Plain(line, "type")) {
+	case "", "assistant", "queue-operation":
+		return true
+	case "user":
+		return !jsonl.Has(line, "toolUseResult")
+	}
+	return false
 }
 
 // interrupted begins what the host writes in the user's name when the user stops
@@ -258,7 +265,8 @@ func command(text string) (typed string, ok bool) {
 // text joins the text blocks of a message's content, and tells whether it is a
 // tool's result.
 func text(content json.RawMessage) (s string, isResult bool) {
-	if json.Unmarshal(content, &s) == nil {
+	if len(content) > 0 && content[0] == '"' {
+		json.Unmarshal(content, &s)
 		return s, false
 	}
 	var blocks []struct {

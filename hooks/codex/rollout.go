@@ -1,7 +1,6 @@
 package codex
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -9,6 +8,7 @@ import (
 
 	"github.com/agentscope-ai/reme-hook/client"
 	"github.com/agentscope-ai/reme-hook/hooks"
+	"github.com/agentscope-ai/reme-hook/internal/jsonl"
 )
 
 // Codex appends what happens in a session to a file, its rollout: one JSON object
@@ -28,17 +28,24 @@ func describe(log *hooks.Log) (ok bool, err error) {
 	if err != nil || head == nil {
 		return false, err // it has just been made
 	}
-	var line hooks.Payload
-	if json.Unmarshal(head, &line) != nil || line.String("type") != "session_meta" {
+	var line struct {
+		Type    string `json:"type"`
+		Payload struct {
+			ID     string          `json:"id"`
+			Cwd    string          `json:"cwd"`
+			Thread string          `json:"thread_source"`
+			Source json.RawMessage `json:"source"`
+		} `json:"payload"`
+	}
+	if !hooks.Decode(head, &line) || line.Type != "session_meta" {
 		return false, &hooks.VersionError{Found: "without session_meta", Known: "rollouts that begin with it"}
 	}
-	meta := line.Object("payload")
-	_, spawned := meta.Object("source")["subagent"]
-	if spawned || meta.String("thread_source") == "subagent" || meta.String("id") == "" {
+	meta := &line.Payload
+	if jsonl.Has(meta.Source, "subagent") || meta.Thread == "subagent" || meta.ID == "" {
 		return false, nil
 	}
-	log.Session = client.Session{Host: Host, Scope: "default", ID: meta.String("id")}
-	log.Cwd = meta.String("cwd")
+	log.Session = client.Session{Host: Host, Scope: "default", ID: meta.ID}
+	log.Cwd = meta.Cwd
 	return true, nil
 }
 
@@ -98,21 +105,26 @@ func copied(turn, session string) bool {
 	return v7(turn) && v7(session) && turn[:seconds] < session[:seconds]
 }
 
-// wanted are the lines that count, in bytes that stand in each of their kind.
-var wanted = [][]byte{
-	[]byte(`"UserMessage"`), []byte(`"AgentMessage"`), []byte(`"HookPrompt"`), []byte(`"task_started"`), []byte(`"task_complete"`),
-	[]byte(`"turn_aborted"`), []byte(`"turn_context"`), []byte(`"user_message"`), []byte(`"agent_message"`),
-}
-
+// isWanted tells whether a line may count, as far as that can be told without
+// decoding it: most of a rollout is what tools put out.
 func isWanted(line []byte) bool {
-	head := line[:min(len(line), 256)]
-	if !bytes.Contains(head, []byte(`"event_msg"`)) && !bytes.Contains(head, []byte(`"turn_context"`)) {
+	switch string(jsonl.Plain(line, "type")) {
+	case "", "turn_context":
+		return true
+	case "event_msg":
+	default:
 		return false
 	}
-	for _, w := range wanted {
-		if bytes.Contains(line, w) {
-			return true
-		}
+	switch string(jsonl.Plain(line, "payload", "type")) {
+	case "", "task_started", "task_complete", "turn_aborted", "user_message", "agent_message":
+		return true
+	case "item_completed":
+	default:
+		return false
+	}
+	switch string(jsonl.Plain(line, "payload", "item", "type")) {
+	case "", "UserMessage", "AgentMessage", "HookPrompt":
+		return true
 	}
 	return false
 }
@@ -137,7 +149,7 @@ type row struct {
 
 // Take implements [hooks.Fold].
 func (r *rollout) Take(line []byte, at int64) (bool, error) {
-	if !isWanted(line) {
+	if len(line) == 0 || !isWanted(line) {
 		return len(line) == 0 || line[len(line)-1] == '}', nil
 	}
 	var l row

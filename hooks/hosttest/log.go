@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
+	"encoding/json"
 	"iter"
+	"maps"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -76,7 +79,7 @@ func Pieces(t *testing.T, path string, text []byte, read func(cursor string) (ho
 }
 
 // Reads checks that a sample of a log is read as some turns, see [Turns]: at once,
-// and in pieces.
+// in pieces, and whatever the order of the keys in its lines.
 func Reads(t *testing.T, sample, want string, read func(path string) func(cursor string) (hooks.LogPage, error)) {
 	t.Helper()
 	text := Get(t, sample)
@@ -88,6 +91,62 @@ func Reads(t *testing.T, sample, want string, read func(path string) func(cursor
 	if got := Turns(Pieces(t, path, []byte(text), read(path))); got != want {
 		t.Errorf("in pieces:\n%s\nwant\n%s", got, want)
 	}
+	for seed := range uint64(5) {
+		if err := os.WriteFile(path, shuffled(t, text, rand.New(rand.NewPCG(seed, 0))), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		turns, damaged := Whole(t, read(path))
+		if got := Turns(turns); got != want || damaged != 0 {
+			t.Errorf("in another order, seed %d: %d damaged, got\n%s\nwant\n%s", seed, damaged, got, want)
+		}
+	}
+}
+
+// shuffled puts the members of all objects in lines of JSON into another order.
+func shuffled(t *testing.T, text string, random *rand.Rand) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	write := func(v any) {
+		raw, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out.Write(raw)
+	}
+	var value func(v any)
+	value = func(v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			keys := slices.Sorted(maps.Keys(v))
+			random.Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
+			for i, key := range keys {
+				out.WriteByte("{,"[min(i, 1)])
+				write(key)
+				out.WriteByte(':')
+				value(v[key])
+			}
+			out.WriteString(map[bool]string{true: "{}", false: "}"}[len(keys) == 0])
+		case []any:
+			for i, e := range v {
+				out.WriteByte("[,"[min(i, 1)])
+				value(e)
+			}
+			out.WriteString(map[bool]string{true: "[]", false: "]"}[len(v) == 0])
+		default:
+			write(v)
+		}
+	}
+	for line := range strings.Lines(text) {
+		var v any
+		dec := json.NewDecoder(strings.NewReader(line))
+		dec.UseNumber()
+		if err := dec.Decode(&v); err != nil {
+			t.Fatal(err)
+		}
+		value(v)
+		out.WriteByte('\n')
+	}
+	return out.Bytes()
 }
 
 // Fold gives a fold the lines of a text, some of which share an offset, and checks

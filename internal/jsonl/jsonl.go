@@ -14,6 +14,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 const (
@@ -54,12 +55,17 @@ func Each(f io.ReaderAt, from int64, take func(line []byte, at int64) bool) (int
 	return Lines(io.NewSectionReader(f, from, math.MaxInt64-from), from, take)
 }
 
+// buffers are what Lines reads into: a backfill reads many files.
+var buffers = sync.Pool{New: func() any { return new([chunk]byte) }}
+
 // Lines calls take with every whole line of a text, without its line end, and with
 // the offset at which the line begins, until take returns false; at is the offset
 // of the text. A line longer than [MaxLine] comes as nil. The line is valid until
 // take returns. Lines returns the offset of the first line that was not taken.
 func Lines(r io.Reader, at int64, take func(line []byte, at int64) bool) (int64, error) {
-	buf := make([]byte, chunk)
+	pooled := buffers.Get().(*[chunk]byte)
+	defer buffers.Put(pooled)
+	buf := pooled[:]
 	have := 0     // bytes in buf
 	begin := at   // of the line that is looked at
 	long := false // that line is passed over
@@ -68,7 +74,7 @@ func Lines(r io.Reader, at int64, take func(line []byte, at int64) bool) (int64,
 			if len(buf) >= MaxLine {
 				long, at, have = true, at+int64(have), 0
 			} else {
-				buf = append(buf, make([]byte, len(buf))...)
+				buf = append(buf[:len(buf):len(buf)], make([]byte, len(buf))...)
 			}
 		}
 		n, err := r.Read(buf[have:])

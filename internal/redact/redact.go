@@ -43,7 +43,7 @@ type span struct {
 // find returns the secrets in s in the order of their beginnings. They may
 // overlap.
 func find(s string) []span {
-	t := &text{s: s, lower: lower(s)}
+	t := newText(s)
 	found := slices.Concat(t.private(), t.privateKeys(), t.tokens(), t.webTokens(), t.urls(), t.headers(), t.cookies(), t.options(), t.assignments())
 	found = slices.DeleteFunc(found, func(f span) bool { return f.mark != private && strings.Contains(s[f.start:f.end], begin) })
 	slices.SortStableFunc(found, func(a, b span) int { return cmp.Compare(a.start, b.start) })
@@ -73,7 +73,44 @@ func replace(s string, found []span) string {
 type text struct {
 	s, lower string
 	runs     [charsets]span // the last answers of run
+	triples  triples
 }
+
+func newText(s string) *text {
+	t := &text{s: s, lower: lower(s)}
+	t.triples.add(t.lower)
+	return t
+}
+
+// triples are the neighbouring three bytes that a text has, as bits: most of the
+// words that are looked for are told to be in no short text by what was read once.
+type triples [1 << 15 / 64]uint64
+
+// add puts in those of s.
+func (b *triples) add(s string) {
+	h := uint16(0)
+	for i := range len(s) {
+		h = slide(h, s[i])
+		if i >= 2 {
+			b[h/64] |= 1 << (h % 64)
+		}
+	}
+}
+
+// mayHave is false if the text cannot have a word.
+func (b *triples) mayHave(word string) bool {
+	h := uint16(0)
+	for i := range len(word) {
+		h = slide(h, word[i])
+		if i >= 2 && b[h/64]&(1<<(h%64)) == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// slide makes of the number of three bytes that of the three that end with c.
+func slide(h uint16, c byte) uint16 { return (h<<5 ^ uint16(c)) & (1<<15 - 1) }
 
 func lower(s string) string {
 	b := []byte(s)
@@ -87,6 +124,9 @@ func lower(s string) string {
 
 // each calls f with every place of a word, given in lower case.
 func (t *text) each(word string, f func(start, end int)) {
+	if !t.triples.mayHave(word) {
+		return
+	}
 	for pos := 0; ; {
 		i := strings.Index(t.lower[pos:], word)
 		if i < 0 {

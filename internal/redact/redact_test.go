@@ -114,3 +114,18 @@ func TestHostile(t *testing.T) {
 		}
 	}
 }
+
+// TestTriples: what is told to be in no text is in none, wherever it stands.
+func TestTriples(t *testing.T) {
+	t.Parallel()
+	for _, word := range []string{"pw", "key", "://", "密码", "пароль", "authorization: basic", "-----begin "} {
+		for _, around := range []string{"", "x", "  ", "a longer one"} {
+			if text := newText(around + word + around); !text.triples.mayHave(word) {
+				t.Errorf("%q is in %q", word, text.s)
+			}
+		}
+		if word != "pw" && newText("nothing of it").triples.mayHave(word) {
+			t.Errorf("%q is looked for in vain", word)
+		}
+	}
+}
