@@ -362,8 +362,9 @@ func (w *Workspace) inMemory(ctx context.Context) (*index, error) {
 }
 
 // read runs fn with the index brought up to date, on disk if that is possible.
-// On an agent's time that is not done at any price: see [Workspace.catchUp]. If ctx
-// has a deadline, half of the time is left for fn, and the index may be behind.
+// On an agent's time that is not done at any price: fn runs with the index as it is,
+// and once more if what was looked at meanwhile has changed it. If ctx has a deadline,
+// half of the time is left for fn, and the index may be behind.
 func (w *Workspace) read(ctx context.Context, agent bool, fn func(*index) error) error {
 	syncCtx := ctx
 	if deadline, ok := ctx.Deadline(); ok {
@@ -386,15 +387,30 @@ func (w *Workspace) read(ctx context.Context, agent bool, fn func(*index) error)
 		w.setState(IndexUnavailable, "others have it to themselves")
 		return w.readMemory(ctx, syncCtx, fn)
 	}
-	sync := w.sync
-	if agent {
-		sync = w.catchUp
-	}
 	err = w.use(ctx, func(x *index) error {
-		if err := sync(syncCtx, x); isDamaged(err) {
+		if !agent {
+			if err := w.sync(syncCtx, x); isDamaged(err) {
+				return err
+			}
+			return fn(x)
+		}
+		looked, err := w.lookAround(syncCtx, x)
+		if isDamaged(err) {
 			return err
 		}
-		return fn(x)
+		if err := fn(x); err != nil {
+			return err
+		}
+		if l, ok := <-looked; ok {
+			changed, err := w.catchUp(syncCtx, x, l)
+			if isDamaged(err) {
+				return err
+			}
+			if changed {
+				return fn(x)
+			}
+		}
+		return nil
 	})
 	if err == nil || ctx.Err() != nil {
 		return err

@@ -475,11 +475,15 @@ func TestGlance(t *testing.T) {
 	glance := func(want bool) {
 		t.Helper()
 		if err := w.use(ctx, func(x *index) error {
-			changed, err := w.glance(ctx, x)
-			if got := len(changed.files)+len(changed.folders) == 0; got != want {
+			looked, err := w.lookAround(ctx, x)
+			if err != nil {
+				return err
+			}
+			changed := <-looked
+			if got := len(changed.files)+len(changed.folders) == 0; got != want || changed.whole {
 				t.Errorf("glance says %v, want %v", changed, want)
 			}
-			return err
+			return nil
 		}); err != nil {
 			t.Fatal(err)
 		}

@@ -52,19 +52,27 @@ func (w *Workspace) newRecall(req client.RecallRequest) *recall {
 func (r *recall) do(ctx context.Context) client.RecallResult {
 	start := time.Now()
 	res := client.RecallResult{Items: []client.Item{}}
-	find := r.run
+	find := (*recall).run
 	if r.req.Query == "" {
 		switch r.req.Purpose {
 		case client.ForSessionStart:
-			find = r.profile
+			find = (*recall).profile
 		case client.ForCompact:
-			find = r.thread
+			find = (*recall).thread
 		}
 	}
 	if r.req.Limit >= 0 && r.req.MaxChars >= 0 {
 		passages := r.askElsewhere(ctx)
 		// What was found before something broke is still an answer.
-		_ = r.w.read(ctx, true, func(x *index) error { return find(ctx, x) })
+		begun := *r
+		_ = r.w.read(ctx, true, func(x *index) error {
+			next := begun
+			err := find(&next, ctx, x)
+			if err == nil || len(r.hits) == 0 {
+				*r = next
+			}
+			return err
+		})
 		r.merge(<-passages)
 		r.answer(&res)
 	}
