@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"time"
 
 	"github.com/agentscope-ai/reme-hook/internal/crash"
@@ -83,12 +84,18 @@ func (w *Workspace) indexPath() string { return w.abs(privateDir + "/index.sqlit
 // again with a new one.
 func (w *Workspace) use(ctx context.Context, fn func(*index) error) error {
 	for try := 0; ; try++ {
-		x, err := w.open(ctx)
-		if err == nil {
-			if err = fn(x); err == nil || ctx.Err() != nil {
-				w.usable()
-				return err
+		var x *index
+		opened := false
+		err := w.guarded(func() (err error) {
+			if x, err = w.open(ctx); err == nil {
+				opened = true
+				err = fn(x)
 			}
+			return err
+		})
+		if err == nil || opened && ctx.Err() != nil {
+			w.usable()
+			return err
 		}
 		if !isDamaged(err) || try == 2 {
 			if isUnusable(err) {
@@ -101,6 +108,27 @@ func (w *Workspace) use(ctx context.Context, fn func(*index) error) error {
 			return err
 		}
 	}
+}
+
+// guarded runs fn, which reads the index. What it reads is mapped, so a disk that
+// fails and a file that someone else cuts short are no errors but faults; without
+// this they would end the process.
+func (w *Workspace) guarded(fn func() error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		p := recover()
+		if p == nil {
+			return
+		}
+		if _, fault := p.(interface{ Addr() uintptr }); !fault {
+			panic(p)
+		}
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.disk = nil // what SQLite holds of it is held for good
+		err = errFault
+	}()
+	return fn()
 }
 
 func (w *Workspace) usable() {
@@ -133,7 +161,10 @@ func isDamaged(err error) bool {
 	return e.Code() == sqlite3.SQLITE_IOERR_SHORT_READ
 }
 
-var errSchema = errors.New("the index has another version")
+var (
+	errSchema = errors.New("the index has another version")
+	errFault  = errors.New("the index cannot be read where it should be")
+)
 
 func isUnusable(err error) bool {
 	return err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
@@ -200,10 +231,15 @@ const busyWait = 5 * time.Second
 // would be stored twice.
 const synchronous = "PRAGMA synchronous=NORMAL;"
 
+// mapped is how much of the index SQLite maps into memory, in bytes: a cold recall
+// touches 300 pages, and to read each into memory of its own takes 3 ms of the
+// processor.
+const mapped = 1 << 30
+
 // openDB opens an existing file. Other settings than the wait would be made without
 // regard to anybody's context.
 func openDB(path string, wait time.Duration) (*sql.DB, error) {
-	u := url.URL{Scheme: "file", OmitHost: true, Path: filepath.ToSlash(path), RawQuery: fmt.Sprintf("mode=rw&_pragma=busy_timeout(%d)", wait.Milliseconds())}
+	u := url.URL{Scheme: "file", OmitHost: true, Path: filepath.ToSlash(path), RawQuery: fmt.Sprintf("mode=rw&_pragma=busy_timeout(%d)&_pragma=mmap_size(%d)", wait.Milliseconds(), mapped)}
 	db, err := sql.Open("sqlite", u.String())
 	if err != nil {
 		return nil, err
@@ -326,8 +362,9 @@ func (w *Workspace) inMemory(ctx context.Context) (*index, error) {
 }
 
 // read runs fn with the index brought up to date, on disk if that is possible.
-// On an agent's time that is not done at any price: see [Workspace.catchUp]. If ctx
-// has a deadline, half of the time is left for fn, and the index may be behind.
+// On an agent's time that is not done at any price: fn runs with the index as it is,
+// and once more if what was looked at meanwhile has changed it. If ctx has a deadline,
+// half of the time is left for fn, and the index may be behind.
 func (w *Workspace) read(ctx context.Context, agent bool, fn func(*index) error) error {
 	syncCtx := ctx
 	if deadline, ok := ctx.Deadline(); ok {
@@ -342,19 +379,38 @@ func (w *Workspace) read(ctx context.Context, agent bool, fn func(*index) error)
 		defer cancel()
 	}
 	// While others have the index to themselves, there is time left for the one in memory.
-	if _, err := w.open(openCtx); err != nil && openCtx.Err() != nil {
+	err := w.guarded(func() error {
+		_, err := w.open(openCtx)
+		return err
+	})
+	if err != nil && openCtx.Err() != nil {
 		w.setState(IndexUnavailable, "others have it to themselves")
 		return w.readMemory(ctx, syncCtx, fn)
 	}
-	sync := w.sync
-	if agent {
-		sync = w.catchUp
-	}
-	err := w.use(ctx, func(x *index) error {
-		if err := sync(syncCtx, x); isDamaged(err) {
+	err = w.use(ctx, func(x *index) error {
+		if !agent {
+			if err := w.sync(syncCtx, x); isDamaged(err) {
+				return err
+			}
+			return fn(x)
+		}
+		looked, err := w.lookAround(syncCtx, x)
+		if isDamaged(err) {
 			return err
 		}
-		return fn(x)
+		if err := fn(x); err != nil {
+			return err
+		}
+		if l, ok := <-looked; ok {
+			changed, err := w.catchUp(syncCtx, x, l)
+			if isDamaged(err) {
+				return err
+			}
+			if changed {
+				return fn(x)
+			}
+		}
+		return nil
 	})
 	if err == nil || ctx.Err() != nil {
 		return err

@@ -66,31 +66,22 @@ func (r *recall) search(ctx context.Context, x *index, req SearchRequest) (found
 	if len(r.q.asked) == 0 {
 		return 0, nil
 	}
-	masks, err := r.q.match(ctx, x)
+	matches, err := r.q.match(ctx, x)
 	if err != nil {
 		return 0, err
 	}
-	var hits []*hit
-	for id, mask := range masks {
-		if s := r.q.cover(mask); s >= leastCover {
-			hits = append(hits, &hit{id: id, mask: mask, score: s})
-		}
-	}
-	slices.SortFunc(hits, func(a, b *hit) int {
-		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(b.id, a.id))
-	})
 	var kept []*hit
-	for len(hits) > 0 && len(kept) < maxCandidates {
-		n := min(len(hits), maxCandidates)
-		if err := r.describe(ctx, x, hits[:n]); err != nil {
+	for len(matches) > 0 && len(kept) < maxCandidates {
+		hits := hitsOf(matches[:min(len(matches), maxCandidates)])
+		matches = matches[len(hits):]
+		if err := r.describe(ctx, x, hits); err != nil {
 			return 0, err
 		}
-		for _, h := range hits[:n] {
+		for _, h := range hits {
 			if r.wanted(h) && r.w.within(h, req) {
 				kept = append(kept, h)
 			}
 		}
-		hits = hits[n:]
 	}
 	r.rank(kept)
 	kept = slices.DeleteFunc(kept, func(h *hit) bool { return h.score < r.floor })

@@ -121,19 +121,30 @@ func priorOfWord(w string) float64 {
 
 func isHiragana(r rune) bool { return r >= 0x3041 && r <= 0x309F }
 
-// match finds the docs that have some of the query's terms, and which: for each
-// doc id the masks of its terms.
-func (q *query) match(ctx context.Context, x *index) (map[int64]uint32, error) {
+// match is a doc that covers enough of a query to be looked at.
+type match struct {
+	id    int64
+	mask  uint32 // of the terms that it has
+	cover float64
+}
+
+// match finds the docs that cover enough of the query, those that cover most first.
+func (q *query) match(ctx context.Context, x *index) ([]match, error) {
 	q.terms = slices.Clone(q.asked)
 	var newest int64
 	if err := x.db.QueryRowContext(ctx, "SELECT ifnull(max(id),0) FROM docs").Scan(&newest); err != nil {
 		return nil, err
 	}
-	lists, err := x.postings(ctx, q.terms, firstPosted)
+	// Terms that are all searched for are looked up once.
+	limit := firstPosted
+	if len(q.terms) <= maxSearched {
+		limit = maxPosted
+	}
+	lists, err := x.postings(ctx, q.terms, limit)
 	if err != nil {
 		return nil, err
 	}
-	if lists, err = q.repair(ctx, x, lists); err != nil {
+	if lists, err = q.repair(ctx, x, lists, limit); err != nil {
 		return nil, err
 	}
 	q.docs = float64(max(newest, corpus))
@@ -142,7 +153,7 @@ func (q *query) match(ctx context.Context, x *index) (map[int64]uint32, error) {
 		if len(q.own) > 0 {
 			lists[i] = slices.DeleteFunc(lists[i], func(id int64) bool { return slices.Contains(q.own, id) })
 		}
-		t, ids := &q.terms[i], lists[i]
+		t, ids := &q.terms[i], lists[i][:min(len(lists[i]), firstPosted)]
 		df := float64(len(ids))
 		if len(ids) == firstPosted {
 			// Ids grow with time, so how far back the newest holders reach
@@ -171,20 +182,18 @@ func (q *query) match(ctx context.Context, x *index) (map[int64]uint32, error) {
 	}
 
 	var searched, common []int
+	var more []queryTerm
 	for _, i := range order {
 		t := &q.terms[i]
 		t.mask = 0
 		if len(lists[i]) > 0 && len(searched) < maxSearched {
 			t.mask = 1 << len(searched)
 			searched = append(searched, i)
-			if len(lists[i]) == firstPosted {
+			if len(lists[i]) == limit && limit < maxPosted {
 				common = append(common, i)
+				more = append(more, *t)
 			}
 		}
-	}
-	var more []queryTerm
-	for _, i := range common {
-		more = append(more, q.terms[i])
 	}
 	longer, err := x.postings(ctx, more, maxPosted)
 	if err != nil {
@@ -193,13 +202,47 @@ func (q *query) match(ctx context.Context, x *index) (map[int64]uint32, error) {
 	for n, i := range common {
 		lists[i] = longer[n]
 	}
-	masks := map[int64]uint32{}
-	for _, i := range searched {
-		for _, id := range lists[i] {
-			masks[id] |= q.terms[i].mask
+	wanted := make([][]int64, len(searched))
+	for n, i := range searched {
+		wanted[n] = lists[i]
+	}
+	return q.gather(wanted), nil
+}
+
+// gather finds the docs that are in enough of the lists, each of which has the ids of
+// the docs with the term whose mask is its bit, the greatest first. There are some
+// thousand docs, and much fewer masks.
+func (q *query) gather(lists [][]int64) []match {
+	var found []match
+	covers := map[uint32]float64{}
+	for {
+		id := int64(0)
+		for _, ids := range lists {
+			if len(ids) > 0 {
+				id = max(id, ids[0])
+			}
+		}
+		if id == 0 {
+			break
+		}
+		mask := uint32(0)
+		for n, ids := range lists {
+			if len(ids) > 0 && ids[0] == id {
+				mask |= 1 << n
+				lists[n] = ids[1:]
+			}
+		}
+		cover, known := covers[mask]
+		if !known {
+			cover = q.cover(mask)
+			covers[mask] = cover
+		}
+		if cover >= leastCover {
+			found = append(found, match{id, mask, cover})
 		}
 	}
-	return masks, nil
+	slices.SortStableFunc(found, func(a, b match) int { return cmp.Compare(b.cover, a.cover) })
+	return found
 }
 
 // cover is the share of the query's weight that a doc with the terms of mask has.

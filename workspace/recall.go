@@ -7,7 +7,10 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"math"
+	"runtime"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/agentscope-ai/reme-hook/client"
@@ -17,14 +20,15 @@ const (
 	defaultLimit    = 5
 	defaultMaxChars = 4000
 
-	maxCandidates = 200 // docs that are scored in full
-	maxRead       = 24  // docs whose text is read to compare them
-	maxReadBytes  = 4 << 20
-	leastCover    = 0.2  // share of a query below which a doc is not looked at
-	floor         = 0.3  // scores below are noise
-	leastOfBest   = 0.6  // share of the best score below which the rest is noise
-	leastEvidence = 0.65 // see [query.evidence]
-	exactFloor    = 0.4  // score of a doc that has a rare identifier of the query
+	maxCandidates   = 200 // docs that are scored in full
+	describedAtOnce = 50  // of them
+	maxRead         = 24  // docs whose text is read to compare them
+	maxReadBytes    = 4 << 20
+	leastCover      = 0.2  // share of a query below which a doc is not looked at
+	floor           = 0.3  // scores below are noise
+	leastOfBest     = 0.6  // share of the best score below which the rest is noise
+	leastEvidence   = 0.65 // see [query.evidence]
+	exactFloor      = 0.4  // score of a doc that has a rare identifier of the query
 )
 
 // Recall implements [client.Service]. A broken index or a passed deadline makes
@@ -48,19 +52,27 @@ func (w *Workspace) newRecall(req client.RecallRequest) *recall {
 func (r *recall) do(ctx context.Context) client.RecallResult {
 	start := time.Now()
 	res := client.RecallResult{Items: []client.Item{}}
-	find := r.run
+	find := (*recall).run
 	if r.req.Query == "" {
 		switch r.req.Purpose {
 		case client.ForSessionStart:
-			find = r.profile
+			find = (*recall).profile
 		case client.ForCompact:
-			find = r.thread
+			find = (*recall).thread
 		}
 	}
 	if r.req.Limit >= 0 && r.req.MaxChars >= 0 {
 		passages := r.askElsewhere(ctx)
 		// What was found before something broke is still an answer.
-		_ = r.w.read(ctx, true, func(x *index) error { return find(ctx, x) })
+		begun := *r
+		_ = r.w.read(ctx, true, func(x *index) error {
+			next := begun
+			err := find(&next, ctx, x)
+			if err == nil || len(r.hits) == 0 {
+				*r = next
+			}
+			return err
+		})
 		r.merge(<-passages)
 		r.answer(&res)
 	}
@@ -73,10 +85,11 @@ type recall struct {
 	w    *Workspace
 	req  client.RecallRequest
 	q    *query
-	hits []*hit // relevant and different, best first
-	more int    // relevant ones that were not read
-	all  []*hit // every hit that was looked at
-	told []*hit // the turns that are relevant, also those that are not wanted
+	hits []*hit  // relevant and different, best first
+	more int     // relevant ones that were not read
+	all  []*hit  // every hit that was looked at
+	told []*hit  // the turns that are relevant, also those that are not wanted
+	root *string // of the project, nil if it was not looked for
 
 	floor    float64 // the least score of an answer
 	evidence float64 // the least evidence of an answer
@@ -130,38 +143,67 @@ func (r *recall) find(ctx context.Context, x *index) error {
 	if len(r.q.asked) == 0 {
 		return nil
 	}
-	masks, err := r.q.match(ctx, x)
+	found, err := r.q.match(ctx, x)
 	if err != nil {
 		return err
 	}
-	hits := make([]*hit, 0, len(masks))
-	for id, mask := range masks {
-		if c := r.q.cover(mask); c >= leastCover {
-			hits = append(hits, &hit{id: id, mask: mask, score: c})
-		}
-	}
-	slices.SortFunc(hits, func(a, b *hit) int {
-		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(b.id, a.id))
-	})
 	var kept []*hit
-	for len(hits) > 0 && len(kept) < maxCandidates/2 {
-		n := min(len(hits), maxCandidates)
-		if err := r.describe(ctx, x, hits[:n]); err != nil {
+	for n := 0; len(found) > 0 && (n%maxCandidates != 0 || len(kept) < maxCandidates/2); {
+		batch := hitsOf(found[:min(len(found), describedAtOnce)])
+		found = found[len(batch):]
+		n += len(batch)
+		if err := r.describe(ctx, x, batch); err != nil {
 			return err
 		}
-		for _, h := range hits[:n] {
+		for _, h := range batch {
 			if h.kind == dialog && h.path != "" {
 				r.told = append(r.told, h)
 			}
 		}
-		kept = append(kept, slices.DeleteFunc(hits[:n:n], func(h *hit) bool { return !r.wanted(h) })...)
-		hits = hits[n:]
+		batch = slices.DeleteFunc(batch, func(h *hit) bool { return !r.wanted(h) })
+		r.rank(batch)
+		kept = append(kept, batch...)
+		if len(found) > 0 && r.settled(kept, found[0].cover) {
+			break
+		}
 	}
 	kept = r.withoutEchoes(kept)
-	r.rank(kept)
+	sortHits(kept)
 	r.all = kept
 	r.choose(r.weigh(r.readTexts(ctx, kept)))
 	return nil
+}
+
+// settled tells whether docs that cover no more than a share of the query can make no
+// difference to what is read, nor to what is explained. What another memory finds is
+// compared with all that could have told it.
+func (r *recall) settled(kept []*hit, cover float64) bool {
+	if r.w.elsewhere != nil {
+		return false
+	}
+	better := 0
+	for _, h := range kept {
+		if h.kind == dialog && h.score > cover*sameFactor && !r.wasShown(h) {
+			better++
+		}
+	}
+	return better >= max(maxRead, maxExplained, r.req.Limit)
+}
+
+// wasShown tells whether the session was shown a hit.
+func (r *recall) wasShown(h *hit) bool {
+	return len(r.req.Exclude) > 0 && slices.Contains(r.req.Exclude, h.itemID())
+}
+
+// hitsOf makes hits of docs.
+func hitsOf(found []match) []*hit {
+	list := make([]hit, len(found))
+	hits := make([]*hit, len(found))
+	for i, m := range found {
+		list[i] = hit{id: m.id, mask: m.mask, score: m.cover}
+		hits[i] = &list[i]
+	}
+	return hits
 }
 
 // describe fills in what the index knows of the hits. A generated note, or ReMe's
@@ -243,7 +285,10 @@ func (h *hit) times(name string, value float64) {
 
 // rank weighs what the index tells of the hits.
 func (r *recall) rank(hits []*hit) {
-	root := projectRoot(r.req.Cwd)
+	if r.root == nil {
+		root := projectRoot(r.req.Cwd)
+		r.root = &root
+	}
 	now := r.w.now()
 	for _, h := range hits {
 		h.factors = append(h.factors, Factor{"covered", h.score})
@@ -252,7 +297,7 @@ func (r *recall) rank(hits []*hit) {
 			age = halfLife
 		}
 		h.times("age", oldFactor+(1-oldFactor)*math.Exp2(-float64(age)/float64(halfLife)))
-		if inProject(h.cwd, root) {
+		if inProject(h.cwd, *r.root) {
 			h.times("project", sameFactor)
 		}
 		if n := h.bytes(); n > longDoc {
@@ -336,23 +381,69 @@ func (r *recall) readTexts(ctx context.Context, hits []*hit) []*hit {
 	var bytes int64
 	var list []*hit
 	fresh := 0
-	for _, h := range hits {
-		if fresh >= max(maxRead, r.req.Limit) || len(list) >= 2*max(maxRead, r.req.Limit) || bytes > maxReadBytes || ctx.Err() != nil {
-			break
+	for {
+		n, more, size := 0, fresh, bytes
+		for n < len(hits) && more < max(maxRead, r.req.Limit) && len(list)+n < 2*max(maxRead, r.req.Limit) && size <= maxReadBytes {
+			h := hits[n]
+			n++
+			size += h.bytes()
+			if h.shown = r.wasShown(h); !h.shown {
+				more++
+			}
 		}
-		bytes += h.bytes()
-		var ok bool
-		if h.doc, ok = r.w.readDoc(h); ok {
-			h.terms = termSet(h.doc.String())
-			list = append(list, h)
-			if h.shown = slices.Contains(r.req.Exclude, h.itemID()); !h.shown {
+		if n == 0 {
+			return list
+		}
+		atOnce(n, func(i int) {
+			h := hits[i]
+			var ok bool
+			if ctx.Err() != nil {
+				return
+			}
+			if h.doc, ok = r.w.readDoc(h); ok {
+				h.terms = termSet(h.doc.String())
+			}
+		})
+		if ctx.Err() != nil {
+			return list
+		}
+		for _, h := range hits[:n] {
+			bytes += h.bytes()
+			switch {
+			case h.terms == nil:
+				h.verdict = "its file has changed"
+				continue
+			case !h.shown:
 				fresh++
 			}
-		} else {
-			h.verdict = "its file has changed"
+			list = append(list, h)
 		}
+		hits = hits[n:]
 	}
-	return list
+}
+
+// atOnce calls fn for the numbers below n, on all processors. A panic in one of them is
+// one of the caller's.
+func atOnce(n int, fn func(int)) {
+	var next atomic.Int64
+	var panicked atomic.Pointer[any]
+	var workers sync.WaitGroup
+	for range min(n, runtime.GOMAXPROCS(0)) {
+		workers.Go(func() {
+			defer func() {
+				if p := recover(); p != nil {
+					panicked.Store(&p)
+				}
+			}()
+			for i := next.Add(1) - 1; i < int64(n); i = next.Add(1) - 1 {
+				fn(int(i))
+			}
+		})
+	}
+	workers.Wait()
+	if p := panicked.Load(); p != nil {
+		panic(*p)
+	}
 }
 
 func termSet(text string) map[string]struct{} {

@@ -21,8 +21,8 @@ func mayBeMisspelt(w string) bool {
 
 // repair replaces terms that no doc has: one that is one edit away from a word that
 // was said by that word, and one that is two such words in one by the two. lists
-// are the postings of the terms.
-func (q *query) repair(ctx context.Context, x *index, lists [][]int64) ([][]int64, error) {
+// are the postings of the terms, each up to a limit.
+func (q *query) repair(ctx context.Context, x *index, lists [][]int64, limit int) ([][]int64, error) {
 	var repaired []queryTerm
 	tried := 0
 	for _, w := range q.spelled {
@@ -62,7 +62,7 @@ func (q *query) repair(ctx context.Context, x *index, lists [][]int64) ([][]int6
 		}
 		repaired = append(repaired, j)
 	}
-	more, err := x.postings(ctx, repaired, firstPosted)
+	more, err := x.postings(ctx, repaired, limit)
 	if err != nil {
 		return nil, err
 	}

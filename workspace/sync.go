@@ -144,31 +144,58 @@ func (f folder) unsettled(now time.Time) bool {
 	return f.mtime > 0 && now.Sub(time.Unix(0, f.mtime)) < grain
 }
 
-// catchUp brings the index up to date as far as an agent can wait for it. What it
-// leaves is told by Behind.
-func (w *Workspace) catchUp(ctx context.Context, x *index) error {
+// look is what a recall looks at on the disk while it works with the index as it is.
+type look struct {
+	walked
+	whole bool // at all there is
+}
+
+// lookAround begins to look for what others have changed, as far as an agent can wait
+// for it. The channel yields one answer, or none if there is no telling; the index is
+// not needed for that.
+func (w *Workspace) lookAround(ctx context.Context, x *index) (<-chan look, error) {
+	answer := make(chan look, 1)
 	known, err := x.numbers(ctx)
-	if err != nil {
-		return err
-	}
-	if known["behind"] != 0 {
-		w.behind.Store(true)
-		return nil
-	}
-	if known["walked"] < int64(manyFiles) {
-		all, err := w.walk(ctx)
-		if err != nil {
-			return err
+	if err != nil || known["behind"] != 0 {
+		if err == nil {
+			w.behind.Store(true)
 		}
-		_, err = w.take(ctx, x, all, true, maxCatchUp)
-		return err
+		close(answer)
+		return answer, err
 	}
-	changed, err := w.glance(ctx, x)
-	if err != nil || len(changed.files)+len(changed.folders) == 0 {
-		return err
+	at := func() (look, error) {
+		all, err := w.walk(ctx)
+		return look{all, true}, err
 	}
-	_, err = w.take(ctx, x, changed, false, maxCatchUp)
-	return err
+	if known["walked"] >= int64(manyFiles) {
+		folders, files, err := x.suspects(ctx)
+		if err != nil {
+			close(answer)
+			return answer, err
+		}
+		at = func() (look, error) {
+			changed, err := w.glance(ctx, folders, files)
+			return look{changed, false}, err
+		}
+	}
+	go func() {
+		defer close(answer)
+		defer func() { _ = recover() }() // it is not worth the agent's prompt
+		if l, err := at(); err == nil {
+			answer <- l
+		}
+	}()
+	return answer, nil
+}
+
+// catchUp brings the index up to date with what a look has found, and tells whether
+// that changed it. What it leaves is told by Behind.
+func (w *Workspace) catchUp(ctx context.Context, x *index, l look) (bool, error) {
+	if !l.whole && len(l.files)+len(l.folders) == 0 {
+		return false, nil
+	}
+	n, err := w.take(ctx, x, l.walked, l.whole, maxCatchUp)
+	return n > 0, err
 }
 
 // Behind tells that a recall has found more to be indexed than it could wait for.
@@ -194,46 +221,58 @@ func (x *index) numbers(ctx context.Context) (map[string]int64, error) {
 	return known, rows.Err()
 }
 
-// glance looks at the folders and at the recently changed files, and returns those
-// that are not as the index knows them. What it misses is an old file that is
-// changed in place; Drain, Sessions and Stats see that.
-func (w *Workspace) glance(ctx context.Context, x *index) (changed walked, err error) {
+// suspects lists what may have changed without our doing, as the index knows it: the
+// folders, and the recently changed files.
+func (x *index) suspects(ctx context.Context) (folders []folder, files []found, err error) {
 	rows, err := x.db.QueryContext(ctx, "SELECT path, mtime FROM folders")
 	if err != nil {
-		return walked{}, err
+		return nil, nil, err
 	}
 	defer rows.Close()
-	known := map[string]bool{}
-	var dirs []string
 	for rows.Next() {
 		var f folder
 		if err := rows.Scan(&f.path, &f.mtime); err != nil {
-			return walked{}, err
+			return nil, nil, err
 		}
-		known[f.path] = true
-		if f.mtime != w.folderTime(f.path) {
-			dirs = append(dirs, f.path)
-		}
+		folders = append(folders, f)
 	}
 	if err := rows.Err(); err != nil {
-		return walked{}, err
+		return nil, nil, err
 	}
 	rows.Close()
-	for _, dir := range dirs {
-		if r, ok := rootOf(dir); ok {
-			changed.visit(ctx, w, r, dir, known)
-		}
-	}
 	rows, err = x.db.QueryContext(ctx, "SELECT path, size, mtime FROM files WHERE mtime=0 OR mtime>? ORDER BY mtime DESC LIMIT ?", time.Now().Add(-recent).UnixNano(), maxRecent)
 	if err != nil {
-		return walked{}, err
+		return nil, nil, err
 	}
 	defer rows.Close()
 	for rows.Next() {
 		var f found
 		if err := rows.Scan(&f.path, &f.size, &f.mtime); err != nil {
-			return walked{}, err
+			return nil, nil, err
 		}
+		files = append(files, f)
+	}
+	return folders, files, rows.Err()
+}
+
+// glance looks at suspects, and returns those that are not as the index knows them.
+// What it misses is an old file that is changed in place; Drain, Sessions and Stats
+// see that.
+func (w *Workspace) glance(ctx context.Context, folders []folder, files []found) (changed walked, err error) {
+	known := make(map[string]bool, len(folders))
+	var dirs []string
+	for _, f := range folders {
+		known[f.path] = true
+		if f.mtime != w.folderTime(f.path) {
+			dirs = append(dirs, f.path)
+		}
+	}
+	for _, dir := range dirs {
+		if r, ok := rootOf(dir); ok {
+			changed.visit(ctx, w, r, dir, known)
+		}
+	}
+	for _, f := range files {
 		now := found{path: f.path}
 		if st, err := os.Lstat(w.abs(f.path)); err == nil {
 			now.size, now.mtime = st.Size(), st.ModTime().UnixNano()
@@ -242,7 +281,7 @@ func (w *Workspace) glance(ctx context.Context, x *index) (changed walked, err e
 			changed.files = append(changed.files, now)
 		}
 	}
-	return changed, errors.Join(rows.Err(), ctx.Err())
+	return changed, ctx.Err()
 }
 
 const syncLock = privateDir + "/locks/sync.lock"
