@@ -24,7 +24,7 @@ func TestCrash(t *testing.T) {
 	} {
 		t.Run(point, func(t *testing.T) {
 			t.Parallel()
-			home := t.TempDir()
+			home := newHome(t)
 			hook := func(now, crashAt, event, payload string) error {
 				c := exec.Command("reme-hook", "codex", event)
 				c.Env = append(os.Environ(), "HOME="+home, "TEST_NOW=2026-11-30T"+now+"Z", crashEnv+"="+crashAt)

@@ -43,7 +43,7 @@ type message struct {
 
 // newCrowd has all hosts but those whose turns are read from their own logs.
 func newCrowd(t *testing.T) *crowd {
-	c := &crowd{T: t, home: t.TempDir(), sent: map[client.Session][]message{}}
+	c := &crowd{T: t, home: newHome(t), sent: map[client.Session][]message{}}
 	for _, h := range knownHosts() {
 		if h.ReadLog == nil {
 			c.hosts = append(c.hosts, h.Adapter)
@@ -131,6 +131,26 @@ func (c *crowd) settle() {
 			c.Fatalf("%s\nlogged:\n%s", strings.Join(complaints[:min(len(complaints), 20)], "\n"), strings.Join(c.failures(), "\n"))
 		}
 	}
+}
+
+// newHome is a folder that is removed at the end of the test, also if a deliverer that a
+// hook has started is at it.
+func newHome(t testing.TB) string {
+	t.Helper()
+	home, err := os.MkdirTemp("", "home-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		var err error
+		for range 1000 {
+			if err = os.RemoveAll(home); err == nil {
+				return
+			}
+		}
+		t.Error(err)
+	})
+	return home
 }
 
 // rest waits until no deliverer works on a folder of the integrations. None will, while

@@ -26,7 +26,7 @@ import (
 // earlier hook left behind arrives all the same.
 func TestDelivererOutlivesTheHost(t *testing.T) {
 	t.Parallel()
-	home := t.TempDir()
+	home := newHome(t)
 	dir := filepath.Join(home, ".reme")
 	now := time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC)
 	s := spool.Spool{Dir: filepath.Join(dir, "integrations", "spool"), Now: func() time.Time { return now.Add(-time.Hour) }}

@@ -137,7 +137,7 @@ func TestNoRoom(t *testing.T) {
 	for _, blocks := range []int{0, 1, 2, 4, 16} {
 		t.Run(fmt.Sprint(blocks), func(t *testing.T) {
 			t.Parallel()
-			home := t.TempDir()
+			home := newHome(t)
 			session := client.Session{Host: "codex", Scope: "default", ID: "lab"}
 			var want strings.Builder
 			hook := func(blocks, event, turn, member, text string) {

@@ -217,7 +217,7 @@ const (
 func newMachine(t *testing.T, f fault) *machine {
 	t.Helper()
 	m := &machine{T: t, fault: f, clock: time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC)}
-	home := t.TempDir()
+	home := newHome(t)
 	env := map[string]string{"REME_WORKSPACE": filepath.Join(home, "workspace"), "REME_RECALL_TIMEOUT": "2.5s"}
 	if f.waits {
 		env["REME_RECALL_TIMEOUT"] = "100ms"

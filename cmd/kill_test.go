@@ -106,7 +106,7 @@ func TestKilledInstall(t *testing.T) {
 	} {
 		t.Run(c.verb+" "+c.point, func(t *testing.T) {
 			t.Parallel()
-			home := t.TempDir()
+			home := newHome(t)
 			settings := home + "/.claude/settings.json"
 			if err := errors.Join(os.Mkdir(home+"/.claude", 0o700), os.WriteFile(settings, []byte(before), 0o640), os.Chmod(settings, 0o640)); err != nil {
 				t.Fatal(err)

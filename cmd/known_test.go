@@ -45,7 +45,7 @@ func TestOutputs(t *testing.T) {
 // A host that does not read what a hook says sees no failure.
 func TestNobodyReads(t *testing.T) {
 	t.Parallel()
-	home := t.TempDir()
+	home := newHome(t)
 	run := func(session, event string, e hooks.Event, broken bool) {
 		t.Helper()
 		e.Session, e.Turn, e.Cwd = client.Session{ID: session}, client.TurnID(session), "/p"
@@ -110,11 +110,12 @@ func TestHooksEnd(t *testing.T) {
 		for _, event := range []struct{ name, said string }{{"user-prompt-submit", "prompt"}, {"stop", "last_assistant_message"}} {
 			t.Run(name+", "+event.name, func(t *testing.T) {
 				t.Parallel()
-				home := t.TempDir()
+				home := newHome(t)
 				cmd := exec.Command("reme-hook", "codex", event.name)
 				cmd.Env = append(os.Environ(), "HOME="+home, "TEST_NOW="+at(0), lifetimeEnv+"=600ms", hooks.GuardEnv+"=")
 				cmd.Stdin = strings.NewReader(`{"session_id":"a","turn_id":"t","` + event.said + `":"What is the lighthouse called?"}`)
-				hang(t, filepath.Join(home, ".reme", "integrations"), cmd)
+				dir := filepath.Join(home, ".reme", "integrations")
+				hang(t, dir, cmd)
 				if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
 					t.Errorf("%s, %v", out, err)
 				}

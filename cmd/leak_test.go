@@ -81,7 +81,7 @@ func TestLeaks(t *testing.T) {
 	for _, h := range knownHosts() {
 		t.Run(string(h.Adapter.Host), func(t *testing.T) {
 			t.Parallel()
-			home := t.TempDir()
+			home := newHome(t)
 			var crashing []string
 			run := func(stdin []byte, args ...string) (stdout, stderr string) {
 				c := exec.Command("reme-hook", args...)
@@ -372,7 +372,7 @@ func TestLeaksFromLogs(t *testing.T) {
 			if n := bytes.Count(log, []byte(toolSays)); n < 2 {
 				t.Fatalf("tools say %d times what they are not to", n)
 			}
-			logs, home := t.TempDir(), t.TempDir()
+			logs, home := t.TempDir(), newHome(t)
 			file := filepath.Join(logs, filepath.FromSlash(c.log))
 			if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, c.encode(log), 0o600)); err != nil {
 				t.Fatal(err)
@@ -400,7 +400,7 @@ func TestLeaksFromLogs(t *testing.T) {
 func TestLeaksFromConfigs(t *testing.T) {
 	t.Parallel()
 	secret := plant.secrets[2]
-	home := t.TempDir()
+	home := newHome(t)
 	run := func(args ...string) string {
 		cmd := exec.Command("reme-hook", args...)
 		cmd.Env = append(os.Environ(), "HOME="+home, "USERPROFILE="+home, "TEST_NOW="+at(0), "PATH="+filepath.Dir(mustLookPath(t, "reme-hook")))

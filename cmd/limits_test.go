@@ -36,7 +36,7 @@ trouble() { prompt bad; stop bad; hook pre-compact bad '"trigger":"auto"'; hook 
 // returns the rest of what it printed once what hooks may print is taken off.
 func runLab(t *testing.T, ns []string, script string) string {
 	t.Helper()
-	home := t.TempDir()
+	home := newHome(t)
 	argv := append(ns, "sh", "-ec", lab+script)
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Env = append(os.Environ(), "HOME="+home, "TEST_NOW="+at(0))
@@ -148,7 +148,7 @@ func TestFewDescriptors(t *testing.T) {
 	raw := 0
 	for _, shell := range []install.Shell{install.LoginShell, install.PosixShell} {
 		for _, n := range []int{4, 5, 6, 8, 32} {
-			home := t.TempDir()
+			home := newHome(t)
 			for _, event := range []struct{ name, payload string }{
 				{"user-prompt-submit", `{"session_id":"s","turn_id":"t","prompt":"question 1"}`},
 				{"stop", `{"session_id":"s","turn_id":"t","last_assistant_message":"answer 1"}`},
@@ -190,7 +190,7 @@ func TestMemoryOfAHook(t *testing.T) {
 	if raceDetector {
 		t.Skip("the race detector takes several times as much")
 	}
-	home := t.TempDir()
+	home := newHome(t)
 	text := strings.Repeat(`the quick brown fox, 漢字 and \"quotes\"\n`, (16<<20)/40)
 	for name, payload := range map[string]string{
 		"user-prompt-submit": `{"session_id":"s","turn_id":"t","prompt":"` + text + `"}`,
@@ -249,7 +249,7 @@ func newHangingService(t *testing.T) *hangingService {
 // pipes close when the hook ends, and it ends by itself if the service hangs.
 func TestOneDeliverer(t *testing.T) {
 	t.Parallel()
-	home, service := t.TempDir(), newHangingService(t)
+	home, service := newHome(t), newHangingService(t)
 	dir := filepath.Join(home, ".reme", "integrations")
 	long := time.Date(2026, 11, 30, 8, 0, 0, 0, time.UTC)
 	s := spool.Spool{Dir: filepath.Join(dir, "spool"), Now: func() time.Time { return long }}
@@ -299,7 +299,7 @@ func TestOneDeliverer(t *testing.T) {
 // once, and uninstall gives back every byte.
 func TestInstallsAtOnce(t *testing.T) {
 	t.Parallel()
-	home := t.TempDir()
+	home := newHome(t)
 	before := map[string]string{
 		".claude/settings.json":  "{\n  \"model\":\"x\"  }",
 		".kimi-code/config.toml": "# mine\r\nhooks = []\r\n",
@@ -354,7 +354,7 @@ func mustLookPath(t *testing.T, name string) string {
 // configured command runs: each run finds a whole program, old or new.
 func TestUpgradeUnderHooks(t *testing.T) {
 	t.Parallel()
-	home := t.TempDir()
+	home := newHome(t)
 	installed := filepath.Join(home, ".reme", "integrations", "bin", "reme-hook")
 	versions := []string{filepath.Join(home, "old"), filepath.Join(home, "new")}
 	for i, path := range versions {

@@ -14,7 +14,7 @@ import (
 // servers end with status 0 when their client goes.
 func TestMCPProcesses(t *testing.T) {
 	t.Parallel()
-	home := t.TempDir()
+	home := newHome(t)
 	var commands []*exec.Cmd
 	connect := func() *mcp.ClientSession {
 		c := program(home, "mcp")

@@ -46,7 +46,7 @@ type row struct {
 func TestOneReader(t *testing.T) {
 	t.Parallel()
 	payloads := filepath.Join("..", "testdata", "payloads")
-	home := t.TempDir()
+	home := newHome(t)
 	memory := filepath.Join(home, "memory")
 	if err := os.WriteFile(memory, nil, 0o600); err != nil {
 		t.Fatal(err)

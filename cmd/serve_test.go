@@ -123,7 +123,7 @@ func files(t *testing.T, home, dir string) map[string]string {
 // at once write the same and other turns, each is kept once, and everybody finds it.
 func TestServeProcesses(t *testing.T) {
 	t.Parallel()
-	home := t.TempDir()
+	home := newHome(t)
 	servers := []*server{startServer(t, home), startServer(t, home)}
 	const sessions, turns = 4, 5
 	var group sync.WaitGroup
@@ -203,7 +203,7 @@ func TestServeProcesses(t *testing.T) {
 // that ends.
 func TestServeKilled(t *testing.T) {
 	t.Parallel()
-	home := t.TempDir()
+	home := newHome(t)
 	s := startServer(t, home)
 	s.post("agent_session_append", appendOf("s1", 1))
 	if m := s.post("agent_session_flush", `{"host":"kimi","scope_id":"default","session_id":"s1","reason":"turn_end"}`); m["pending"] != float64(1) {
@@ -235,7 +235,7 @@ func TestServeKilled(t *testing.T) {
 // A taken port is said to be, and by whom.
 func TestServeTaken(t *testing.T) {
 	t.Parallel()
-	home := t.TempDir()
+	home := newHome(t)
 	address := strings.TrimPrefix(startServer(t, home).url, "http://")
 	c := program(home, "serve", "--listen", address)
 	out, err := c.CombinedOutput()
@@ -249,7 +249,7 @@ func TestServeTaken(t *testing.T) {
 // log.
 func TestServeToken(t *testing.T) {
 	t.Parallel()
-	home := t.TempDir()
+	home := newHome(t)
 	dir := filepath.Join(home, ".reme", "integrations")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)
