@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/agentscope-ai/reme-hook/client"
+	"github.com/agentscope-ai/reme-hook/internal/config"
 )
 
 // What follows has gone wrong in programs of this kind.
@@ -62,6 +63,37 @@ func TestNoLocks(t *testing.T) {
 	}
 	w.expect("t1:user first", "t1:user:2 steer", "t1:assistant one", "t1:user:3 steer", "t1:assistant:2 two",
 		"000001:user continue", "000001:assistant done", "000002:user continue", "000002:assistant done")
+}
+
+// A folder that the user excluded is left alone by whatever name a session has come
+// there, and no other is.
+func TestExcludedByAnotherName(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	join := func(name string) string { return filepath.Join(home, name) }
+	for _, dir := range []string{"Secret/deep", "a[b]", "memory", "else"} {
+		if err := os.MkdirAll(join(dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for link, target := range map[string]string{"alias": "Secret", "inner": "Secret/deep", "mine": "memory"} {
+		if err := os.Symlink(join(target), join(link)); err != nil {
+			t.Skip(err)
+		}
+	}
+	for _, c := range []struct {
+		exclude, cwd string
+		alone        bool
+	}{
+		{"Secret", "Secret", true}, {"Secret", "Secret/deep", true}, {"Secret", "alias", true}, {"Secret", "alias/deep", true}, {"Secret", "inner", true},
+		{"alias", "Secret/deep", true}, {"alias", "inner", true}, {"Sec*", "alias", true}, {"Secret", "Secret/gone", true},
+		{"Secret", "else", false}, {"Secret", "Secrets", false}, {"Secret/deep", "Secret", false}, {"gone", "else", false},
+		{"a[b]", "a[b]", true}, {"x", "memory", true}, {"x", "mine", true}, {"x", ".", false},
+	} {
+		if got := LeftAlone(config.Config{Workspace: join("memory"), Exclude: []string{join(c.exclude)}}, join(c.cwd)); got != c.alone {
+			t.Errorf("%s excluded, in %s: %v", c.exclude, c.cwd, got)
+		}
+	}
 }
 
 // The end of a turn that nobody saw begin is kept, and no empty prompt with it.
