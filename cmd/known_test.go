@@ -112,7 +112,7 @@ func TestHooksEnd(t *testing.T) {
 				t.Parallel()
 				home := t.TempDir()
 				cmd := exec.Command("reme-hook", "codex", event.name)
-				cmd.Env = append(os.Environ(), "HOME="+home, "TEST_NOW="+at(0), lifetimeEnv+"=600ms", hooks.GuardEnv+"=")
+				cmd.Env = append(os.Environ(), "HOME="+home, "TEST_NOW="+at(0), lifetimeEnv+"=600ms", aloneEnv+"=1")
 				cmd.Stdin = strings.NewReader(`{"session_id":"a","turn_id":"t","` + event.said + `":"What is the lighthouse called?"}`)
 				hang(t, filepath.Join(home, ".reme", "integrations"), cmd)
 				if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
