@@ -3,6 +3,7 @@
 package cmd
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"os"
@@ -112,7 +113,7 @@ func TestHooksEnd(t *testing.T) {
 				t.Parallel()
 				home := newHome(t)
 				cmd := exec.Command("reme-hook", "codex", event.name)
-				cmd.Env = append(os.Environ(), "HOME="+home, "TEST_NOW="+at(0), lifetimeEnv+"=600ms", hooks.GuardEnv+"=")
+				cmd.Env = append(os.Environ(), "HOME="+home, "TEST_NOW="+at(0), lifetimeEnv+"=600ms", aloneEnv+"=1")
 				cmd.Stdin = strings.NewReader(`{"session_id":"a","turn_id":"t","` + event.said + `":"What is the lighthouse called?"}`)
 				dir := filepath.Join(home, ".reme", "integrations")
 				hang(t, dir, cmd)
@@ -129,6 +130,54 @@ func mkfifo(t *testing.T, elements ...string) {
 	path := filepath.Join(elements...)
 	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), syscall.Mkfifo(path, 0o600)); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A host's log that is a turn behind when the turn ends, or has none of it yet, does not
+// come into what is kept: what the host says is kept, once.
+func TestLogIsBehind(t *testing.T) {
+	t.Parallel()
+	for _, host := range []string{"codex", "claude-code"} {
+		h, _ := (&app{hosts: knownHosts()}).host(host)
+		home := t.TempDir()
+		log := filepath.Join(home, "log.jsonl")
+		behind := `{"type":"user","uuid":"u1","sessionId":"s","promptId":"t1","message":{"role":"user","content":"question t1"}}
+{"type":"assistant","uuid":"u2","parentUuid":"u1","sessionId":"s","message":{"role":"assistant","content":[{"type":"text","text":"answer t1"}]}}
+`
+		tell := func(event string, e hooks.Event) {
+			t.Helper()
+			e.Session, e.Cwd = client.Session{ID: "s"}, "/p"
+			payload := map[string]any{}
+			if err := json.Unmarshal(h.Sample(e), &payload); err != nil {
+				t.Fatal(err)
+			}
+			payload["transcript_path"] = log
+			data, err := json.Marshal(payload)
+			if err != nil {
+				t.Fatal(err)
+			}
+			cmd := exec.Command("reme-hook", host, event)
+			cmd.Env = append(os.Environ(), "HOME="+home, "TEST_NOW="+at(0))
+			cmd.Stdin = bytes.NewReader(data)
+			if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 && !json.Valid(out) {
+				t.Errorf("%s %s: %s, %v", host, event, out, err)
+			}
+		}
+		for _, turn := range []string{"t1", "t2", "t3"} {
+			tell("user-prompt-submit", hooks.Event{Kind: hooks.Prompt, Turn: client.TurnID(turn), Prompt: "question " + turn})
+			if turn == "t2" {
+				if err := os.WriteFile(log, []byte(behind), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			tell("stop", hooks.Event{Kind: hooks.TurnEnd, Turn: client.TurnID(turn), Reply: "answer " + turn})
+		}
+		show := exec.Command("reme-hook", "show", "s")
+		show.Env = append(os.Environ(), "HOME="+home, "TEST_NOW="+at(0))
+		const want = "user: question t1\nassistant: answer t1\nuser: question t2\nassistant: answer t2\nuser: question t3\nassistant: answer t3\n"
+		if out, err := show.CombinedOutput(); err != nil || string(out) != want {
+			t.Errorf("%s: kept is\n%s%v", host, out, err)
+		}
 	}
 }
 

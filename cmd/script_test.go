@@ -50,6 +50,9 @@ func TestMain(m *testing.M) {
 					}
 				}
 			}
+			if os.Getenv(aloneEnv) != "" && len(os.Args) > 1 && os.Args[1] == deliverCommand {
+				return
+			}
 			lifetime = time.Minute
 			if d, err := time.ParseDuration(os.Getenv(lifetimeEnv)); err == nil {
 				lifetime = d
@@ -83,6 +86,7 @@ const (
 	panicEnv     = "TEST_PANIC_AT"   // the point at which it panics
 	panicTextEnv = "TEST_PANIC_TEXT" // with what
 	lifetimeEnv  = "TEST_LIFETIME"   // of a hook, a minute if nothing is said
+	aloneEnv     = "TEST_ALONE"      // deliverers end at once
 	peakEnv      = "TEST_PEAK"       // where it writes how much memory it has taken, in bytes
 	longEnv      = "TEST_LONG"       // run the long forms of tests
 )

@@ -182,7 +182,7 @@ func (c *call) prompt() Outcome {
 			if !s.Running || c.host.ReadLog != nil {
 				s.Ordinal++
 			}
-			turn = ordinal(s)
+			turn = c.ordinal(s)
 		}
 		s.Begin(turn)
 		s.Running = true
@@ -341,7 +341,7 @@ func (c *call) turnEnd() {
 		waiting := c.recollect(s)
 		turn := c.ev.Turn
 		if turn == "" {
-			turn = ordinal(s)
+			turn = c.ordinal(s)
 		}
 		s.Begin(turn)
 		s.Running = false
@@ -427,10 +427,15 @@ func (c *call) event(id client.EventID, role client.Role, text string) client.Ev
 	return client.Event{ID: id, Role: role, Content: text, CreatedAt: c.Now()}
 }
 
-// ordinal names a turn by its number in the session.
-func ordinal(s *state.Session) client.TurnID { return ordinalOf(s.Ordinal) }
-
-func ordinalOf(n int) client.TurnID { return client.TurnID(fmt.Sprintf("%06d", n)) }
+// ordinal names a turn by its number in the session, and by the life of the state that
+// counts: a session that is resumed on another machine, or whose state was lost, begins
+// to count again, and a name that the memory has is taken for a turn that it has.
+func (c *call) ordinal(s *state.Session) client.TurnID {
+	if s.Life == "" {
+		s.Life = strconv.FormatInt(c.Now().UnixMilli(), 36)
+	}
+	return client.TurnID(fmt.Sprintf("%06d-%s", s.Ordinal, s.Life))
+}
 
 func digest(text string) string {
 	sum := sha256.Sum256([]byte(text))
@@ -438,12 +443,13 @@ func digest(text string) string {
 }
 
 // recollect returns what waits of the session, and makes good by it what the state
-// should tell of the number of turns: it may be lost, or not be kept.
+// should tell of the names of turns: it may be lost, or not be kept.
 func (c *call) recollect(s *state.Session) []spool.Turn {
 	waiting := c.Spool.Waiting(c.ev.Session)
 	for _, t := range waiting {
-		if n, err := strconv.Atoi(string(t.Turn)); err == nil && ordinalOf(n) == t.Turn {
-			s.Ordinal = max(s.Ordinal, n)
+		number, life, _ := strings.Cut(string(t.Turn), "-")
+		if n, err := strconv.Atoi(number); err == nil && len(number) == len("000001") && life != "" && (s.Life == "" || s.Life == life) {
+			s.Ordinal, s.Life = max(s.Ordinal, n), life
 		}
 	}
 	return waiting

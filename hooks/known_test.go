@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/agentscope-ai/reme-hook/client"
+	"github.com/agentscope-ai/reme-hook/internal/config"
 )
 
 // What follows has gone wrong in programs of this kind.
@@ -44,6 +45,7 @@ func TestNoLocks(t *testing.T) {
 	w.hook("stop", "text", "one") // told again
 	w.hook("prompt", "text", "steer")
 	w.hook("stop", "text", "two")
+	life := w.life()
 	for range 2 {
 		w.hook("prompt", "text", "continue", "turn", "")
 		w.hook("stop", "text", "done", "turn", "")
@@ -61,7 +63,38 @@ func TestNoLocks(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.expect("t1:user first", "t1:user:2 steer", "t1:assistant one", "t1:user:3 steer", "t1:assistant:2 two",
-		"000001:user continue", "000001:assistant done", "000002:user continue", "000002:assistant done")
+		"000001"+life+":user continue", "000001"+life+":assistant done", "000002"+life+":user continue", "000002"+life+":assistant done")
+}
+
+// A folder that the user excluded is left alone by whatever name a session has come
+// there, and no other is.
+func TestExcludedByAnotherName(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	join := func(name string) string { return filepath.Join(home, name) }
+	for _, dir := range []string{"Secret/deep", "a[b]", "memory", "else"} {
+		if err := os.MkdirAll(join(dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for link, target := range map[string]string{"alias": "Secret", "inner": "Secret/deep", "mine": "memory"} {
+		if err := os.Symlink(join(target), join(link)); err != nil {
+			t.Skip(err)
+		}
+	}
+	for _, c := range []struct {
+		exclude, cwd string
+		alone        bool
+	}{
+		{"Secret", "Secret", true}, {"Secret", "Secret/deep", true}, {"Secret", "alias", true}, {"Secret", "alias/deep", true}, {"Secret", "inner", true},
+		{"alias", "Secret/deep", true}, {"alias", "inner", true}, {"Sec*", "alias", true}, {"Secret", "Secret/gone", true},
+		{"Secret", "else", false}, {"Secret", "Secrets", false}, {"Secret/deep", "Secret", false}, {"gone", "else", false},
+		{"a[b]", "a[b]", true}, {"x", "memory", true}, {"x", "mine", true}, {"x", ".", false},
+	} {
+		if got := LeftAlone(config.Config{Workspace: join("memory"), Exclude: []string{join(c.exclude)}}, join(c.cwd)); got != c.alone {
+			t.Errorf("%s excluded, in %s: %v", c.exclude, c.cwd, got)
+		}
+	}
 }
 
 // The end of a turn that nobody saw begin is kept, and no empty prompt with it.
@@ -89,6 +122,22 @@ func TestResumedElsewhere(t *testing.T) {
 	w.hook("prompt", "text", "two", "turn", "t2")
 	w.hook("stop", "text", "2", "turn", "t2")
 	w.expect("t1:user one", "t1:assistant 1", "t2:user two", "t2:assistant 2")
+}
+
+// The same if the host has no ids for turns: the same words are another turn there.
+func TestResumedElsewhereWithoutIDs(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	here := w.life()
+	w.hook("prompt", "text", "continue", "turn", "")
+	w.hook("stop", "text", "done", "turn", "")
+	if err := os.RemoveAll(w.State.Dir); err != nil {
+		t.Fatal(err)
+	}
+	there := w.life()
+	w.hook("prompt", "text", "continue", "turn", "")
+	w.hook("stop", "text", "done", "turn", "")
+	w.expect("000001"+here+":user continue", "000001"+here+":assistant done", "000001"+there+":user continue", "000001"+there+":assistant done")
 }
 
 // A prompt of 5 MB and a reply of 50 are kept by their beginnings and their ends.

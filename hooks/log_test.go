@@ -108,6 +108,7 @@ func TestLogIsAwaited(t *testing.T) {
 func TestPromptThatTheLogNeverTells(t *testing.T) {
 	t.Parallel()
 	w, log := newLogWorld(t)
+	life := w.life()
 	w.hook("prompt", "turn", "", "text", "killed")
 	w.hook("start", "session", "s2")
 	w.clock = w.clock.Add(2 * spool.OpenFor)
@@ -119,7 +120,7 @@ func TestPromptThatTheLogNeverTells(t *testing.T) {
 	w.hook("prompt", "turn", "", "text", "next")
 	*log = append(*log, logTurn("m1", true, "user next", "assistant answer"))
 	w.hook("stop", "turn", "")
-	w.expect("000001:user killed", "m1:user next", "m1:assistant answer")
+	w.expect("000001"+life+":user killed", "m1:user next", "m1:assistant answer")
 
 	// The hook may tell a queued prompt while another text goes in: each is stored once.
 	w, log = newLogWorld(t)

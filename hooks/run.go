@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -106,25 +108,42 @@ func LeftAlone(cfg config.Config, cwd string) bool {
 	if cwd == "" {
 		return false
 	}
-	if within(cwd, cfg.Workspace) {
-		return true
+	workspace := filepath.Clean(cfg.Workspace)
+	return within(cwd, workspace, func(dir string) bool { return dir == workspace }) ||
+		slices.ContainsFunc(cfg.Exclude, func(pattern string) bool {
+			pattern = filepath.Clean(pattern)
+			return within(cwd, pattern, func(dir string) bool {
+				ok, _ := filepath.Match(pattern, dir)
+				return ok || dir == pattern
+			})
+		})
+}
+
+// within tells whether a path leads to a folder or below it: to one that is called so,
+// or that is the same folder. It has other names, too: those of links, and others where
+// the file system does not tell upper case from lower, or é from e with an accent.
+func within(path, folder string, called func(dir string) bool) bool {
+	names := []string{filepath.Clean(path)}
+	if real, err := filepath.EvalSymlinks(path); err == nil && real != names[0] {
+		names = append(names, real)
 	}
-	for _, pattern := range cfg.Exclude {
-		for dir := filepath.Clean(cwd); ; dir = filepath.Dir(dir) {
-			if ok, err := filepath.Match(filepath.Clean(pattern), dir); ok && err == nil {
+	same, _ := os.Stat(folder)
+	for _, dir := range names {
+		for {
+			if called(dir) {
 				return true
 			}
-			if dir == filepath.Dir(dir) {
+			if st, err := os.Stat(dir); same != nil && err == nil && os.SameFile(same, st) {
+				return true
+			}
+			parent := filepath.Dir(dir)
+			if parent == dir {
 				break
 			}
+			dir = parent
 		}
 	}
 	return false
-}
-
-func within(path, dir string) bool {
-	rel, err := filepath.Rel(dir, path)
-	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
 }
 
 // pascal spells an event of the command line as payloads do.

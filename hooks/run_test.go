@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -146,6 +147,11 @@ func (w *world) hook(event string, args ...string) string {
 	return string(w.Run(context.Background(), w.host, event, bytes.NewReader(data)))
 }
 
+// life is that of a session's state which the next hook begins.
+func (w *world) life() string {
+	return "-" + strconv.FormatInt(w.clock.Add(10*time.Second).UnixMilli(), 36)
+}
+
 func (w *world) expect(want ...string) {
 	w.t.Helper()
 	var got []string
@@ -204,13 +210,14 @@ func TestSteeringAndContinuedStops(t *testing.T) {
 func TestTurnsWithoutIDs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
+	life := w.life()
 	for range 2 {
 		w.hook("prompt", "text", "continue", "turn", "")
 		w.hook("prompt", "text", "steer", "turn", "")
 		w.hook("stop", "text", "done", "turn", "")
 	}
-	w.expect("000001:user continue", "000001:user:2 steer", "000001:assistant done",
-		"000002:user continue", "000002:user:2 steer", "000002:assistant done")
+	w.expect("000001"+life+":user continue", "000001"+life+":user:2 steer", "000001"+life+":assistant done",
+		"000002"+life+":user continue", "000002"+life+":user:2 steer", "000002"+life+":assistant done")
 }
 
 func TestTurnThatNeverStops(t *testing.T) {

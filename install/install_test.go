@@ -174,8 +174,16 @@ func TestEditsInBetween(t *testing.T) {
 		"reformatted":           {src, func(_ *testing.T, b []byte) []byte { return bytes.ReplaceAll(b, []byte("  "), []byte("\t")) }, "{\n\t\"model\": \"opus\" // mine\n}\n"},
 		"everything gone":       {src, func(*testing.T, []byte) []byte { return []byte("{}") }, "{}"},
 		"ours gone":             {src, func(*testing.T, []byte) []byte { return []byte(src) }, src},
-		"comment in our event":  {src, edit("\"Stop\": [\n", "\"Stop\": [ // keep\n"), "{\n  \"model\": \"opus\", // mine\n  \"hooks\": {\n    \"Stop\": [ // keep\n    ]\n  }\n}\n"},
-		"had empty containers":  {"{\n  \"hooks\": {\n    \"Stop\": []\n  }\n}\n", edit("\"timeout\": 5", "\"timeout\": 9"), "{\n  \"hooks\": {\n    \"Stop\": []\n  }\n}\n"},
+		"ours commented out": {src, func(t *testing.T, b []byte) []byte {
+			before, rest, _ := strings.Cut(string(b), "    \"Stop\": [\n")
+			ours, after, ok := strings.Cut(rest, "    ],\n")
+			if !ok {
+				t.Fatalf("no other event behind it:\n%s", b)
+			}
+			return []byte(before + "    \"Stop\": [\n" + strings.ReplaceAll("//"+strings.TrimSuffix(ours, "\n"), "\n", "\n//") + "\n    ],\n" + after)
+		}, "{\n  \"model\": \"opus\", // mine\n  \"hooks\": {\n    \"Stop\": [\n//      {\n//        \"hooks\": [\n//          {\n//            \"type\": \"command\",\n//            \"command\": \"{ [ -x 'PROGRAM' ] && 'PROGRAM' claude-code stop; } 2>/dev/null || true\",\n//            \"timeout\": 5\n//          }\n//        ]\n//      }\n    ]\n  }\n}\n"},
+		"comment in our event": {src, edit("\"Stop\": [\n", "\"Stop\": [ // keep\n"), "{\n  \"model\": \"opus\", // mine\n  \"hooks\": {\n    \"Stop\": [ // keep\n    ]\n  }\n}\n"},
+		"had empty containers": {"{\n  \"hooks\": {\n    \"Stop\": []\n  }\n}\n", edit("\"timeout\": 5", "\"timeout\": 9"), "{\n  \"hooks\": {\n    \"Stop\": []\n  }\n}\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			env, dir := testEnv(t)
@@ -186,7 +194,10 @@ func TestEditsInBetween(t *testing.T) {
 			before := get(t, target.file)
 
 			must(t)(Uninstall(t.Context(), target, env, Options{}))
-			if got := string(get(t, target.file)); got != tc.want {
+			left := func() string {
+				return strings.ReplaceAll(string(get(t, target.file)), env.BinaryPath(), "PROGRAM")
+			}
+			if got := left(); got != tc.want {
 				t.Errorf("want %s\ngot %s", tc.want, got)
 			}
 
@@ -195,7 +206,7 @@ func TestEditsInBetween(t *testing.T) {
 			write(t, target.file, before)
 			must(t)(Install(t.Context(), target, env, Options{Command: "/elsewhere/reme-hook"}))
 			must(t)(Uninstall(t.Context(), target, env, Options{}))
-			if got := string(get(t, target.file)); name != "had empty containers" && got != tc.want {
+			if got := left(); name != "had empty containers" && got != tc.want {
 				t.Errorf("after a second install: want %s\ngot %s", tc.want, got)
 			}
 		})

@@ -41,6 +41,7 @@ type Session struct {
 	Bypassed   bool          `json:"bypassed,omitempty"` // the user held it, or turns of it, without memory
 	Private    bool          `json:"private,omitempty"`  // the user wants nothing of Turn kept
 	Ordinal    int           `json:"ordinal,omitempty"`  // turns numbered by us, where the host has no ids
+	Life       string        `json:"life,omitempty"`     // part of their names: of no other state that the session has had, here or elsewhere
 	Prompts    int           `json:"prompts,omitempty"`  // user messages of Turn
 	Replies    int           `json:"replies,omitempty"`  // assistant messages of Turn
 	LastReply  string        `json:"last_reply,omitempty"`

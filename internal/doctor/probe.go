@@ -31,8 +31,9 @@ type Side struct {
 	Call    Call
 }
 
-// probeWait bounds one hook of a probe. It is more than any hook takes.
-const probeWait = 5 * time.Second
+// probeWait bounds one hook of a probe. It is more than any hook takes, on a machine that
+// has nothing to spare, too.
+const probeWait = 20 * time.Second
 
 // probePattern is how the folders of probes are named.
 const probePattern = "reme-hook-probe-"

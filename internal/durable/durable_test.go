@@ -3,6 +3,7 @@ package durable
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -95,7 +96,15 @@ func TestLocks(t *testing.T) {
 	}
 	unlock()
 
+	// What a dead process has left in a lock's file, and when, says nothing, whoever has
+	// its number now.
 	path := filepath.Join(string(s), "one.lock")
+	if err := os.WriteFile(path, fmt.Append(nil, os.Getpid()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chtimes(path, time.Time{}, time.Now().Add(365*24*time.Hour)); err != nil {
+		t.Fatal(err)
+	}
 	unlock, ok, err := TryLock(path)
 	if err != nil || !ok {
 		t.Fatal(ok, err)
