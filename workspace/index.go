@@ -147,7 +147,7 @@ func (w *Workspace) setState(s IndexState, why string) {
 
 // isDamaged tells errors that a new index cures.
 func isDamaged(err error) bool {
-	if errors.Is(err, errSchema) {
+	if errors.Is(err, errSchema) || errors.Is(err, errPostings) {
 		return true
 	}
 	var e *sqlite.Error
