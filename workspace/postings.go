@@ -29,7 +29,7 @@ var errPostings = errors.New("the full-text index is damaged")
 // reader reads the index in one transaction: what it has read stays true.
 type reader struct {
 	ctx      context.Context
-	tx       *sql.Tx
+	conn     *sql.Conn
 	segments []segment
 	pages    map[int64][]byte
 }
@@ -45,25 +45,32 @@ type segment struct {
 func (s segment) page(n int64) int64  { return s.id<<37 + n }
 func (s segment) grave(n int64) int64 { return (s.id+1<<16)<<37 + n }
 
-// read begins to read. The reader has to be closed.
-func (x *index) read(ctx context.Context) (*reader, error) {
-	tx, err := x.db.BeginTx(ctx, nil)
+// reading runs fn in a transaction that only reads.
+func (x *index) reading(ctx context.Context, fn func(*reader) error) error {
+	conn, err := x.db.Conn(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	r := &reader{ctx: ctx, tx: tx, pages: map[int64][]byte{}}
-	if err := r.open(); err != nil {
-		r.close()
-		return nil, err
+	r := &reader{ctx: ctx, conn: conn, pages: map[int64][]byte{}}
+	_, err = conn.ExecContext(ctx, "BEGIN")
+	if err == nil {
+		err = fn(r)
 	}
-	return r, nil
+	// Nothing of this is deferred: after a fault SQLite gives nothing back.
+	_, _ = conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK")
+	return errors.Join(err, conn.Close())
 }
 
-func (r *reader) close() { _ = r.tx.Rollback() }
+func (r *reader) query(query string, args ...any) (*sql.Rows, error) {
+	return quick(r.ctx, r.conn.QueryContext, query, args)
+}
 
 // open reads the list of the segments, and what is gone of them.
 func (r *reader) open() error {
 	const list = 10
+	if _, known := r.pages[list]; known {
+		return nil
+	}
 	if err := r.load(list); err != nil {
 		return err
 	}
@@ -146,6 +153,17 @@ func (s *segment) bury(page []byte) {
 	}
 }
 
+// newest returns the greatest id of a doc.
+func (r *reader) newest() (id int64, err error) {
+	rows, err := r.query("SELECT ifnull(max(id),0) FROM docs")
+	if err != nil {
+		return 0, err
+	}
+	defer rows.Close()
+	rows.Next()
+	return id, errors.Join(rows.Scan(&id), rows.Err())
+}
+
 // load reads pages that were not read yet.
 func (r *reader) load(ids ...int64) error {
 	ids = slices.DeleteFunc(ids, func(id int64) bool { _, known := r.pages[id]; return known })
@@ -157,7 +175,7 @@ func (r *reader) load(ids ...int64) error {
 	if err != nil {
 		return err
 	}
-	rows, err := r.tx.QueryContext(r.ctx, "SELECT d.id, d.block FROM json_each(?) j JOIN terms_data d ON d.id = j.value", string(list))
+	rows, err := r.query("SELECT d.id, d.block FROM json_each(?) j JOIN terms_data d ON d.id = j.value", string(list))
 	if err != nil {
 		return err
 	}
@@ -188,8 +206,11 @@ type place struct {
 // most limit, for each of the terms.
 func (r *reader) postings(terms []queryTerm, limit int) ([][]int64, error) {
 	lists := make([][]int64, len(terms))
-	if len(terms) == 0 || len(r.segments) == 0 {
+	if len(terms) == 0 {
 		return lists, nil
+	}
+	if err := r.open(); err != nil {
+		return nil, err
 	}
 	places, err := r.places(terms)
 	if err != nil {
@@ -287,7 +308,7 @@ func (r *reader) places(terms []queryTerm) ([]place, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows, err := r.tx.QueryContext(r.ctx, `SELECT j.key, s.value,
+	rows, err := r.query(`SELECT j.key, s.value,
 		ifnull((SELECT pgno>>1 FROM terms_idx WHERE segid=s.value AND term<=CAST(j.value AS BLOB) ORDER BY term DESC LIMIT 1), 0),
 		ifnull((SELECT pgno>>1 FROM terms_idx WHERE segid=s.value AND term>CAST(j.value AS BLOB) ORDER BY term LIMIT 1), 0)
 		FROM json_each(?) j, json_each(?) s`, string(list), string(segments))

@@ -39,13 +39,11 @@ func samePostings(tb testing.TB, x *index, terms []string) {
 		asked[i].text = t
 	}
 	for _, limit := range []int{1, firstPosted, maxPosted} {
-		r, err := x.read(context.Background())
-		if err != nil {
-			tb.Fatal(err)
-		}
-		lists, err := r.postings(asked, limit)
-		r.close()
-		if err != nil {
+		var lists [][]int64
+		if err := x.reading(context.Background(), func(r *reader) (err error) {
+			lists, err = r.postings(asked, limit)
+			return err
+		}); err != nil {
 			tb.Fatal(err)
 		}
 		for i, t := range terms {

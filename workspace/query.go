@@ -2,7 +2,6 @@ package workspace
 
 import (
 	"cmp"
-	"context"
 	"math"
 	"slices"
 	"strings"
@@ -126,15 +125,10 @@ type match struct {
 }
 
 // match finds the docs that cover enough of the query, those that cover most first.
-func (q *query) match(ctx context.Context, x *index) ([]match, error) {
+func (q *query) match(r *reader) ([]match, error) {
 	q.terms = slices.Clone(q.asked)
-	r, err := x.read(ctx)
+	newest, err := r.newest()
 	if err != nil {
-		return nil, err
-	}
-	defer r.close()
-	var newest int64
-	if err := r.tx.QueryRowContext(ctx, "SELECT ifnull(max(id),0) FROM docs").Scan(&newest); err != nil {
 		return nil, err
 	}
 	// Terms that are all searched for are looked up once.
@@ -142,11 +136,12 @@ func (q *query) match(ctx context.Context, x *index) ([]match, error) {
 	if len(q.terms) <= maxSearched {
 		limit = maxPosted
 	}
-	lists, err := r.postings(q.terms, limit)
+	pairs := q.pairs()
+	lists, err := r.postings(slices.Concat(q.terms, pairs), limit)
 	if err != nil {
 		return nil, err
 	}
-	if lists, err = q.repair(r, lists, limit); err != nil {
+	if lists, err = q.repair(r, lists[:len(q.terms):len(q.terms)], pairs, lists[len(q.terms):], limit); err != nil {
 		return nil, err
 	}
 	q.docs = float64(max(newest, corpus))

@@ -20,8 +20,9 @@ func mayBeMisspelt(w string) bool {
 
 // repair replaces terms that no doc has: one that is one edit away from a word that
 // was said by that word, and one that is two such words in one by the two. lists
-// are the postings of the terms, each up to a limit.
-func (q *query) repair(r *reader, lists [][]int64, limit int) ([][]int64, error) {
+// are the postings of the terms, each up to a limit; pairs are words that two of the
+// query make together, with their postings.
+func (q *query) repair(r *reader, lists [][]int64, pairs []queryTerm, said [][]int64, limit int) ([][]int64, error) {
 	var repaired []queryTerm
 	tried := 0
 	for _, w := range q.spelled {
@@ -47,11 +48,14 @@ func (q *query) repair(r *reader, lists [][]int64, limit int) ([][]int64, error)
 			}
 		}
 	}
-	joined, err := q.joined(r)
+	more, err := r.postings(repaired, limit)
 	if err != nil {
 		return nil, err
 	}
-	for _, j := range joined {
+	for n, j := range pairs {
+		if len(said[n]) == 0 {
+			continue
+		}
 		// The parts were not meant if nobody ever said them.
 		a, b, _ := strings.Cut(j.meant, " ")
 		for i := range q.terms {
@@ -59,11 +63,7 @@ func (q *query) repair(r *reader, lists [][]int64, limit int) ([][]int64, error)
 				t.also, j.also = true, false
 			}
 		}
-		repaired = append(repaired, j)
-	}
-	more, err := r.postings(repaired, limit)
-	if err != nil {
-		return nil, err
+		repaired, more = append(repaired, j), append(more, said[n])
 	}
 	q.terms = append(q.terms, repaired...)
 	return append(lists, more...), nil
@@ -126,9 +126,9 @@ const (
 	halfPrior     = 0.7
 )
 
-// joined finds the words that two neighbours of the query make together: web hook
+// pairs lists the words that two neighbours of the query make together: web hook
 // finds webhook.
-func (q *query) joined(r *reader) ([]queryTerm, error) {
+func (q *query) pairs() []queryTerm {
 	var terms []queryTerm
 	for i := 1; i < min(len(q.spelled), 2*maxRepaired); i++ {
 		a, b := q.spelled[i-1], q.spelled[i]
@@ -136,17 +136,7 @@ func (q *query) joined(r *reader) ([]queryTerm, error) {
 			terms = append(terms, queryTerm{text: t, kind: word, meant: a + " " + b, prior: 1, also: true})
 		}
 	}
-	lists, err := r.postings(terms, 1)
-	if err != nil {
-		return nil, err
-	}
-	var found []queryTerm
-	for i, t := range terms {
-		if len(lists[i]) > 0 {
-			found = append(found, t)
-		}
-	}
-	return found, nil
+	return terms
 }
 
 // said returns those of the words that the index has.
@@ -155,7 +145,7 @@ func (r *reader) said(words []string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows, err := r.tx.QueryContext(r.ctx, "SELECT w.word FROM json_each(?) j JOIN words w ON w.word = j.value", string(list))
+	rows, err := r.query("SELECT w.word FROM json_each(?) j JOIN words w ON w.word = j.value", string(list))
 	if err != nil {
 		return nil, err
 	}
