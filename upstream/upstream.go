@@ -277,10 +277,16 @@ func (u *Upstream) sameWorkspace(k Known) bool {
 	return err == nil && os.SameFile(a, b)
 }
 
-// Search finds passages of ReMe's notes, best first. It asks only a server that is
-// known, has notes of its own, and was not slow or gone a moment ago.
+// Searches tells whether there is a server that is known, has notes of its own, and
+// was not slow or gone a moment ago.
+func (u *Upstream) Searches() bool {
+	k := u.Known()
+	return k.trusted(u.Now()) && !u.sameWorkspace(k) && !u.resting(searching)
+}
+
+// Search finds passages of ReMe's notes, best first.
 func (u *Upstream) Search(ctx context.Context, query string, limit int) []reme.Passage {
-	if k := u.Known(); ctx.Err() != nil || !k.trusted(u.Now()) || u.sameWorkspace(k) || u.resting(searching) {
+	if ctx.Err() != nil || !u.Searches() {
 		return nil
 	}
 	found, err := u.client().Search(ctx, query, limit)

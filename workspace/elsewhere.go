@@ -16,8 +16,10 @@ import (
 // Elsewhere is a ReMe that takes part in the memory: it makes notes of what was
 // said, in a workspace of its own or in this one, and searches them.
 type Elsewhere interface {
-	// Search finds passages, best first. It answers nothing if the notes are in
-	// this workspace, and soon if the service is slow or gone.
+	// Searches tells whether there is anything to be searched: it is known, is not
+	// slow or gone, and its notes are not in this workspace.
+	Searches() bool
+	// Search finds passages, best first. It answers soon if the service is slow or gone.
 	Search(ctx context.Context, query string, limit int) []reme.Passage
 	// Read returns lines of a note; 0 means the first and the last.
 	Read(ctx context.Context, note string, start, end int) (string, error)

@@ -73,6 +73,20 @@ type index struct {
 	file fs.FileInfo // nil in memory
 }
 
+// query is for what is answered in no time.
+func (x *index) query(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	return quick(ctx, x.db.QueryContext, query, args)
+}
+
+// quick asks without a context that may end: that would cost a goroutine for each
+// query, and to wake a thread for it takes longer than most of them.
+func quick(ctx context.Context, ask func(context.Context, string, ...any) (*sql.Rows, error), query string, args []any) (*sql.Rows, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return ask(context.WithoutCancel(ctx), query, args...)
+}
+
 // keptDamaged is how many damaged indexes are kept for a look at the cause.
 const keptDamaged = 2
 
@@ -147,7 +161,7 @@ func (w *Workspace) setState(s IndexState, why string) {
 
 // isDamaged tells errors that a new index cures.
 func isDamaged(err error) bool {
-	if errors.Is(err, errSchema) {
+	if errors.Is(err, errSchema) || errors.Is(err, errPostings) {
 		return true
 	}
 	var e *sqlite.Error

@@ -66,22 +66,27 @@ func (r *recall) search(ctx context.Context, x *index, req SearchRequest) (found
 	if len(r.q.asked) == 0 {
 		return 0, nil
 	}
-	matches, err := r.q.match(ctx, x)
-	if err != nil {
-		return 0, err
-	}
 	var kept []*hit
-	for len(matches) > 0 && len(kept) < maxCandidates {
-		hits := hitsOf(matches[:min(len(matches), maxCandidates)])
-		matches = matches[len(hits):]
-		if err := r.describe(ctx, x, hits); err != nil {
-			return 0, err
+	if err := x.reading(ctx, func(index *reader) error {
+		matches, err := r.q.match(index)
+		if err != nil {
+			return err
 		}
-		for _, h := range hits {
-			if r.wanted(h) && r.w.within(h, req) {
-				kept = append(kept, h)
+		for len(matches) > 0 && len(kept) < maxCandidates {
+			hits := hitsOf(matches[:min(len(matches), maxCandidates)])
+			matches = matches[len(hits):]
+			if err := index.describe(hits); err != nil {
+				return err
+			}
+			for _, h := range hits {
+				if r.wanted(h) && r.w.within(h, req) {
+					kept = append(kept, h)
+				}
 			}
 		}
+		return nil
+	}); err != nil {
+		return 0, err
 	}
 	r.rank(kept)
 	kept = slices.DeleteFunc(kept, func(h *hit) bool { return h.score < r.floor })

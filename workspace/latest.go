@@ -3,6 +3,7 @@ package workspace
 import (
 	"cmp"
 	"context"
+	"errors"
 	"path/filepath"
 	"slices"
 
@@ -58,24 +59,24 @@ func (r *recall) thread(ctx context.Context, x *index) error {
 
 // newest describes the docs that a query finds.
 func (r *recall) newest(ctx context.Context, x *index, query string, args ...any) ([]*hit, error) {
-	rows, err := x.db.QueryContext(ctx, query, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
 	var hits []*hit
-	for rows.Next() {
-		h := &hit{score: 1}
-		if err := rows.Scan(&h.id); err != nil {
-			return nil, err
+	err := x.reading(ctx, func(index *reader) error {
+		rows, err := index.query(query, args...)
+		if err != nil {
+			return err
 		}
-		hits = append(hits, h)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	rows.Close()
-	return hits, r.describe(ctx, x, hits)
+		defer rows.Close()
+		for rows.Next() {
+			h := &hit{score: 1}
+			if err := rows.Scan(&h.id); err != nil {
+				return err
+			}
+			hits = append(hits, h)
+		}
+		rows.Close()
+		return errors.Join(rows.Err(), index.describe(hits))
+	})
+	return hits, err
 }
 
 // unseen ranks hits and leaves out what the session was shown.

@@ -30,10 +30,11 @@ const (
 // into. The channel yields one answer in time.
 func (r *recall) askElsewhere(ctx context.Context) <-chan []reme.Passage {
 	answer := make(chan []reme.Passage, 1)
-	if r.w.elsewhere == nil || len(r.q.asked) == 0 {
+	if r.w.elsewhere == nil || len(r.q.asked) == 0 || !r.w.elsewhere.Searches() {
 		close(answer)
 		return answer
 	}
+	r.elsewhere = true
 	wait := elsewhereTime
 	if deadline, ok := ctx.Deadline(); ok {
 		wait = min(wait, time.Until(deadline)-answerTime)

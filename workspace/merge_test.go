@@ -20,6 +20,8 @@ type other struct {
 	slow  bool
 }
 
+func (o *other) Searches() bool { return true }
+
 func (o *other) Search(ctx context.Context, _ string, _ int) []reme.Passage {
 	if o.slow {
 		<-ctx.Done()

@@ -82,14 +82,15 @@ func (r *recall) do(ctx context.Context) client.RecallResult {
 
 // recall is one recall at work.
 type recall struct {
-	w    *Workspace
-	req  client.RecallRequest
-	q    *query
-	hits []*hit  // relevant and different, best first
-	more int     // relevant ones that were not read
-	all  []*hit  // every hit that was looked at
-	told []*hit  // the turns that are relevant, also those that are not wanted
-	root *string // of the project, nil if it was not looked for
+	w         *Workspace
+	req       client.RecallRequest
+	q         *query
+	hits      []*hit  // relevant and different, best first
+	more      int     // relevant ones that were not read
+	all       []*hit  // every hit that was looked at
+	told      []*hit  // the turns that are relevant, also those that are not wanted
+	elsewhere bool    // another memory was asked too
+	root      *string // of the project, nil if it was not looked for
 
 	floor    float64 // the least score of an answer
 	evidence float64 // the least evidence of an answer
@@ -143,29 +144,34 @@ func (r *recall) find(ctx context.Context, x *index) error {
 	if len(r.q.asked) == 0 {
 		return nil
 	}
-	found, err := r.q.match(ctx, x)
-	if err != nil {
-		return err
-	}
 	var kept []*hit
-	for n := 0; len(found) > 0 && (n%maxCandidates != 0 || len(kept) < maxCandidates/2); {
-		batch := hitsOf(found[:min(len(found), describedAtOnce)])
-		found = found[len(batch):]
-		n += len(batch)
-		if err := r.describe(ctx, x, batch); err != nil {
+	if err := x.reading(ctx, func(index *reader) error {
+		found, err := r.q.match(index)
+		if err != nil {
 			return err
 		}
-		for _, h := range batch {
-			if h.kind == dialog && h.path != "" {
-				r.told = append(r.told, h)
+		for n := 0; len(found) > 0 && (n%maxCandidates != 0 || len(kept) < maxCandidates/2); {
+			batch := hitsOf(found[:min(len(found), describedAtOnce)])
+			found = found[len(batch):]
+			n += len(batch)
+			if err := index.describe(batch); err != nil {
+				return err
+			}
+			for _, h := range batch {
+				if h.kind == dialog && h.path != "" {
+					r.told = append(r.told, h)
+				}
+			}
+			batch = slices.DeleteFunc(batch, func(h *hit) bool { return !r.wanted(h) })
+			r.rank(batch)
+			kept = append(kept, batch...)
+			if len(found) > 0 && r.settled(kept, found[0].cover) {
+				break
 			}
 		}
-		batch = slices.DeleteFunc(batch, func(h *hit) bool { return !r.wanted(h) })
-		r.rank(batch)
-		kept = append(kept, batch...)
-		if len(found) > 0 && r.settled(kept, found[0].cover) {
-			break
-		}
+		return nil
+	}); err != nil {
+		return err
 	}
 	kept = r.withoutEchoes(kept)
 	sortHits(kept)
@@ -178,7 +184,7 @@ func (r *recall) find(ctx context.Context, x *index) error {
 // difference to what is read, nor to what is explained. What another memory finds is
 // compared with all that could have told it.
 func (r *recall) settled(kept []*hit, cover float64) bool {
-	if r.w.elsewhere != nil {
+	if r.elsewhere {
 		return false
 	}
 	better := 0
@@ -209,7 +215,7 @@ func hitsOf(found []match) []*hit {
 // describe fills in what the index knows of the hits. A generated note, or ReMe's
 // copy of a dialog, says what the turns of its session say, in other words at
 // best: it gets no path, and so is not wanted, as long as they are there.
-func (r *recall) describe(ctx context.Context, x *index, hits []*hit) error {
+func (r *reader) describe(hits []*hit) error {
 	ids := make([]int64, len(hits))
 	byID := make(map[int64]*hit, len(hits))
 	for i, h := range hits {
@@ -220,7 +226,7 @@ func (r *recall) describe(ctx context.Context, x *index, hits []*hit) error {
 	if err != nil {
 		return err
 	}
-	rows, err := x.db.QueryContext(ctx, `SELECT d.id, d.turn, d.spans, d.at, d.cwd, f.path, f.kind, f.key, f.host, f.session
+	rows, err := r.query(`SELECT d.id, d.turn, d.spans, d.at, d.cwd, f.path, f.kind, f.key, f.host, f.session
 		FROM json_each(?) j JOIN docs d ON d.id = j.value JOIN files f ON f.id = d.file
 		WHERE f.kind NOT IN (?, ?) OR NOT EXISTS (SELECT 1 FROM files o WHERE o.key = f.key AND o.kind = ?)`, string(list), generated, mirror, dialog)
 	if err != nil {

@@ -1,7 +1,6 @@
 package workspace
 
 import (
-	"context"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -21,8 +20,9 @@ func mayBeMisspelt(w string) bool {
 
 // repair replaces terms that no doc has: one that is one edit away from a word that
 // was said by that word, and one that is two such words in one by the two. lists
-// are the postings of the terms, each up to a limit.
-func (q *query) repair(ctx context.Context, x *index, lists [][]int64, limit int) ([][]int64, error) {
+// are the postings of the terms, each up to a limit; pairs are words that two of the
+// query make together, with their postings.
+func (q *query) repair(r *reader, lists [][]int64, pairs []queryTerm, said [][]int64, limit int) ([][]int64, error) {
 	var repaired []queryTerm
 	tried := 0
 	for _, w := range q.spelled {
@@ -33,7 +33,7 @@ func (q *query) repair(ctx context.Context, x *index, lists [][]int64, limit int
 		if tried++; tried > maxRepaired {
 			break
 		}
-		terms, err := x.otherSpellings(ctx, w)
+		terms, err := r.otherSpellings(w)
 		if err != nil {
 			return nil, err
 		}
@@ -48,11 +48,14 @@ func (q *query) repair(ctx context.Context, x *index, lists [][]int64, limit int
 			}
 		}
 	}
-	joined, err := q.joined(ctx, x)
+	more, err := r.postings(repaired, limit)
 	if err != nil {
 		return nil, err
 	}
-	for _, j := range joined {
+	for n, j := range pairs {
+		if len(said[n]) == 0 {
+			continue
+		}
 		// The parts were not meant if nobody ever said them.
 		a, b, _ := strings.Cut(j.meant, " ")
 		for i := range q.terms {
@@ -60,11 +63,7 @@ func (q *query) repair(ctx context.Context, x *index, lists [][]int64, limit int
 				t.also, j.also = true, false
 			}
 		}
-		repaired = append(repaired, j)
-	}
-	more, err := x.postings(ctx, repaired, limit)
-	if err != nil {
-		return nil, err
+		repaired, more = append(repaired, j), append(more, said[n])
 	}
 	q.terms = append(q.terms, repaired...)
 	return append(lists, more...), nil
@@ -75,8 +74,8 @@ func has(terms []queryTerm, term string) bool {
 }
 
 // otherSpellings finds what a word that was never said stands for.
-func (x *index) otherSpellings(ctx context.Context, w string) ([]queryTerm, error) {
-	near, err := x.said(ctx, edits(w))
+func (r *reader) otherSpellings(w string) ([]queryTerm, error) {
+	near, err := r.said(edits(w))
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +89,7 @@ func (x *index) otherSpellings(ctx context.Context, w string) ([]queryTerm, erro
 		for i, v := range near {
 			terms[i] = queryTerm{text: stem(v), kind: word, meant: w, prior: misspeltPrior}
 		}
-		lists, err := x.postings(ctx, terms, firstPosted)
+		lists, err := r.postings(terms, firstPosted)
 		if err != nil {
 			return nil, err
 		}
@@ -110,7 +109,7 @@ func (x *index) otherSpellings(ctx context.Context, w string) ([]queryTerm, erro
 	for i, h := range halves {
 		terms[i] = queryTerm{text: h, kind: word, meant: w, prior: min(halfPrior, priorOfWord(h))}
 	}
-	lists, err := x.postings(ctx, terms, 1)
+	lists, err := r.postings(terms, 1)
 	if err != nil {
 		return nil, err
 	}
@@ -127,9 +126,9 @@ const (
 	halfPrior     = 0.7
 )
 
-// joined finds the words that two neighbours of the query make together: web hook
+// pairs lists the words that two neighbours of the query make together: web hook
 // finds webhook.
-func (q *query) joined(ctx context.Context, x *index) ([]queryTerm, error) {
+func (q *query) pairs() []queryTerm {
 	var terms []queryTerm
 	for i := 1; i < min(len(q.spelled), 2*maxRepaired); i++ {
 		a, b := q.spelled[i-1], q.spelled[i]
@@ -137,26 +136,16 @@ func (q *query) joined(ctx context.Context, x *index) ([]queryTerm, error) {
 			terms = append(terms, queryTerm{text: t, kind: word, meant: a + " " + b, prior: 1, also: true})
 		}
 	}
-	lists, err := x.postings(ctx, terms, 1)
-	if err != nil {
-		return nil, err
-	}
-	var found []queryTerm
-	for i, t := range terms {
-		if len(lists[i]) > 0 {
-			found = append(found, t)
-		}
-	}
-	return found, nil
+	return terms
 }
 
 // said returns those of the words that the index has.
-func (x *index) said(ctx context.Context, words []string) ([]string, error) {
+func (r *reader) said(words []string) ([]string, error) {
 	list, err := json.Marshal(words)
 	if err != nil {
 		return nil, err
 	}
-	rows, err := x.db.QueryContext(ctx, "SELECT w.word FROM json_each(?) j JOIN words w ON w.word = j.value", string(list))
+	rows, err := r.query("SELECT w.word FROM json_each(?) j JOIN words w ON w.word = j.value", string(list))
 	if err != nil {
 		return nil, err
 	}

@@ -204,7 +204,7 @@ func (w *Workspace) Behind() bool { return w.behind.Load() }
 
 // numbers reads what the index knows of itself.
 func (x *index) numbers(ctx context.Context) (map[string]int64, error) {
-	rows, err := x.db.QueryContext(ctx, "SELECT key, value FROM meta")
+	rows, err := x.query(ctx, "SELECT key, value FROM meta")
 	if err != nil {
 		return nil, err
 	}
@@ -224,7 +224,7 @@ func (x *index) numbers(ctx context.Context) (map[string]int64, error) {
 // suspects lists what may have changed without our doing, as the index knows it: the
 // folders, and the recently changed files.
 func (x *index) suspects(ctx context.Context) (folders []folder, files []found, err error) {
-	rows, err := x.db.QueryContext(ctx, "SELECT path, mtime FROM folders")
+	rows, err := x.query(ctx, "SELECT path, mtime FROM folders")
 	if err != nil {
 		return nil, nil, err
 	}
@@ -240,7 +240,7 @@ func (x *index) suspects(ctx context.Context) (folders []folder, files []found, 
 		return nil, nil, err
 	}
 	rows.Close()
-	rows, err = x.db.QueryContext(ctx, "SELECT path, size, mtime FROM files WHERE mtime=0 OR mtime>? ORDER BY mtime DESC LIMIT ?", time.Now().Add(-recent).UnixNano(), maxRecent)
+	rows, err = x.query(ctx, "SELECT path, size, mtime FROM files WHERE mtime=0 OR mtime>? ORDER BY mtime DESC LIMIT ?", time.Now().Add(-recent).UnixNano(), maxRecent)
 	if err != nil {
 		return nil, nil, err
 	}
