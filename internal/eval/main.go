@@ -1,13 +1,13 @@
 // Command eval measures how well the memory recalls: on a set of 1,764 turns and
-// notes of developers, and 699 prompts of which it is known what answers them.
+// notes of developers, and 1,009 prompts of which it is known what answers them.
 //
 //	go run ./internal/eval [-part tune|held|all] [-misses]
 //
 // For each category of prompts the table has the share whose answer comes first
 // (r@1) or among the first five (r@5), the mean reciprocal rank, nDCG, the share
 // of the prompts without an answer that got something (false), and what is put
-// into the conversation on average. A third of the prompts, chosen by a hash, is
-// held back: nothing is tuned to it.
+// into the conversation on average. The prompts in the files held-* are held back:
+// nothing is tuned to them.
 package main
 
 import (
@@ -45,7 +45,7 @@ func main() {
 func (d *data) ask(ctx context.Context, part string, ask func(context.Context, query) (answer, error)) ([]answer, error) {
 	var answers []answer
 	for _, q := range d.queries {
-		if part != "all" && q.held() != (part == "held") {
+		if part != "all" && q.held != (part == "held") {
 			continue
 		}
 		a, err := ask(ctx, q)
