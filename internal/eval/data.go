@@ -68,7 +68,7 @@ type data struct {
 // memory that answers something, "# project date host" a conversation that is only
 // there to be confused with; U, A and T lines are what the user and the assistant
 // said, and the title of a note. "?category prompt" asks for the memory above; in
-// held-asked.txt for the one that "= id" names. In the files of follow-ups the
+// *-asked.txt for the one that "= id" names. In the files of follow-ups the
 // memory above is the running conversation and "= id" names the answer, if there
 // is one. In those of nothing each line is a kind and a prompt.
 func load() (*data, error) {
