@@ -103,8 +103,8 @@ func (a *app) explainRecall(ctx context.Context, req client.RecallRequest, asJSO
 			for _, f := range c.Factors {
 				factors = append(factors, fmt.Sprintf("%s %.2f", f.Name, f.Value))
 			}
-			fmt.Fprintf(a.stdout, "\n%s\n  %s  %s  %s\n  score %.2f = %s; evidence %.2f\n  has %s\n", c.Verdict, c.Date, c.Host,
-				hooks.URI(client.Item{Path: c.Path, StartLine: c.StartLine, EndLine: c.EndLine}), c.Score, strings.Join(factors, " × "), c.Evidence, strings.Join(c.Terms, ", "))
+			fmt.Fprintf(a.stdout, "\n%s\n  %s  %s  %s\n  score %.2f = %s; chance %.2f\n  has %s\n", c.Verdict, c.Date, c.Host,
+				hooks.URI(client.Item{Path: c.Path, StartLine: c.StartLine, EndLine: c.EndLine}), c.Score, strings.Join(factors, " × "), c.Chance, strings.Join(c.Terms, ", "))
 		}
 		return nil
 	})

@@ -9,11 +9,10 @@ import (
 )
 
 const (
-	recentTurns     = 2       // turns of a conversation that a question can go on with
-	maxContext      = 2 << 10 // bytes of one
-	contextPrior    = 0.6     // what a word of theirs weighs beside one of the question
-	shortQuestion   = 2.5     // priors of all terms of a question that needs its conversation
-	contextEvidence = 1.0     // least evidence of what is found with its help
+	recentTurns   = 2       // turns of a conversation that a question can go on with
+	maxContext    = 2 << 10 // bytes of one
+	contextPrior  = 0.6     // what a word of theirs weighs beside one of the question
+	shortQuestion = 2.5     // priors of all terms of a question that needs its conversation
 )
 
 // followUp makes a query of a question that says too little alone, like "why?" or

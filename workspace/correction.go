@@ -7,13 +7,15 @@ import (
 
 const (
 	commonSubject = 0.6  // share of what an older memory has of the query that a correction has too
+	nearSubject   = 0.45 // the same, of what may be a correction
 	commonWords   = 0.25 // share of an older memory's terms that a correction has too
 	sameQuestion  = 0.8
 )
 
 // supersede finds the memories that a newer one of the same project corrects: it
 // says that something has changed, and speaks of the same thing; or it answers the
-// same question again. The newer takes the place of the older.
+// same question again. The newer takes the place of the older. What speaks of
+// something near it is put before it: both are shown.
 func (r *recall) supersede(hits []*hit) {
 	about := map[*hit]*claim{}
 	for _, h := range hits {
@@ -21,41 +23,61 @@ func (r *recall) supersede(hits []*hit) {
 	}
 	newest := slices.SortedFunc(slices.Values(hits), func(a, b *hit) int { return int(max(-1, min(1, b.at-a.at))) })
 	for i, old := range newest {
+		var near *hit
 		for _, h := range newest[:i] {
-			if h.verdict == "" && h.at > old.at && h.cwd == old.cwd && r.corrects(about[h], about[old]) {
+			if h.verdict != "" || h.at <= old.at || h.cwd != old.cwd {
+				continue
+			}
+			corrects, perhaps := r.corrects(about[h], about[old])
+			if corrects {
 				old.verdict = "corrected by a newer one"
-				h.score = max(h.score, old.score)
+				h.replace(old)
 				break
 			}
+			if perhaps && near == nil {
+				near = h
+			}
+		}
+		if near != nil && old.verdict == "" {
+			near.replace(old)
 		}
 	}
+}
+
+// replace makes h no worse than what it is shown in the place of, or before.
+func (h *hit) replace(old *hit) {
+	h.score, h.chance = max(h.score, old.score), max(h.chance, old.chance)
 }
 
 // claim is a memory that is compared with others. What is found out about it is
 // found out once.
 type claim struct {
 	*hit
-	seen     bool // what follows is known
-	change   bool
-	question map[string]struct{}
+	seen   bool // what follows is known
+	change bool
 }
 
-func (c *claim) look() {
+func (c *claim) tellsChange() bool {
 	if !c.seen {
-		c.seen, c.change, c.question = true, tellsChange(c.doc), termSet(c.doc.asked())
+		c.seen, c.change = true, tellsChange(c.doc)
 	}
+	return c.change
 }
 
-func (r *recall) corrects(h, old *claim) bool {
-	if share(old.terms, h.terms) < commonWords || r.q.weight(old.mask&h.mask) < commonSubject*r.q.weight(old.mask) {
-		return false
+// corrects reports whether a newer memory corrects an older one, and whether it
+// perhaps does.
+func (r *recall) corrects(h, old *claim) (corrects, perhaps bool) {
+	common := r.q.weight(old.mask&h.mask) / r.q.weight(old.mask)
+	if common < nearSubject || share(old.terms, h.terms) < commonWords {
+		return false, false
 	}
-	h.look()
-	if h.change {
-		return true
+	switch {
+	case h.tellsChange():
+		return common >= commonSubject, true
+	case common < commonSubject || h.asked == nil || old.asked == nil:
+		return false, false
 	}
-	old.look()
-	return min(share(h.question, old.question), share(old.question, h.question)) >= sameQuestion
+	return min(share(h.asked, old.asked), share(old.asked, h.asked)) >= sameQuestion, false
 }
 
 // share is how much of a is in b.
@@ -67,16 +89,6 @@ func share(a, b map[string]struct{}) float64 {
 		}
 	}
 	return float64(common) / float64(max(1, len(a)))
-}
-
-// asked is what the user said, "" in a note.
-func (d docText) asked() string {
-	for _, p := range d.parts {
-		if p.role != "" {
-			return p.text
-		}
-	}
-	return ""
 }
 
 // changes are what people say when something is not any more as it was.

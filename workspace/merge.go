@@ -75,7 +75,7 @@ func (r *recall) merge(passages []reme.Passage) {
 		h.terms = termSet(h.doc.String())
 		has := func(t queryTerm) bool { _, ok := h.terms[t.text]; return ok }
 		h.score = r.q.share(has)
-		if r.q.sum(has) < r.q.leastWeight(r.evidence, h.score) {
+		if chance(h.score, r.q.evidence(has)) < r.chance {
 			continue
 		}
 		if !slices.Contains(running, p.Path) && !slices.Contains(r.req.Exclude, h.itemID()) && !r.echo(h, p.Path) {

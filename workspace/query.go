@@ -145,6 +145,7 @@ func (q *query) match(r *reader) ([]match, error) {
 		return nil, err
 	}
 	q.docs = float64(max(newest, corpus))
+	meets := meeting(q.terms, lists)
 	order := make([]int, len(q.terms))
 	for i := range q.terms {
 		if len(q.own) > 0 {
@@ -164,6 +165,9 @@ func (q *query) match(r *reader) ([]match, error) {
 		}
 		if df == 0 && t.kind >= han {
 			t.weight /= 2 // often just two words that met
+			if meets(t) {
+				t.weight = 0
+			}
 		}
 		t.exact = t.kind == whole && len(t.text) >= 4 && df <= max(3, q.docs/1000)
 		order[i] = i
@@ -242,9 +246,27 @@ func (q *query) gather(lists [][]int64) []match {
 	return found
 }
 
+// meeting tells the pairs of characters that are the end of one pair that was said
+// and the beginning of another: two words met there.
+func meeting(terms []queryTerm, lists [][]int64) func(*queryTerm) bool {
+	begins, ends := map[rune]bool{}, map[rune]bool{}
+	for i, t := range terms {
+		if len(lists[i]) > 0 && (t.kind == han || t.kind == kana) {
+			first, _ := utf8.DecodeRuneInString(t.text)
+			last, _ := utf8.DecodeLastRuneInString(t.text)
+			begins[first], ends[last] = true, true
+		}
+	}
+	return func(t *queryTerm) bool {
+		first, _ := utf8.DecodeRuneInString(t.text)
+		last, _ := utf8.DecodeLastRuneInString(t.text)
+		return ends[first] && begins[last]
+	}
+}
+
 // cover is the share of the query's weight that a doc with the terms of mask has.
 func (q *query) cover(mask uint32) float64 {
-	return q.share(func(t queryTerm) bool { return t.mask&mask != 0 })
+	return q.share(in(mask))
 }
 
 // share is the cover of what has some of the terms.
@@ -256,8 +278,11 @@ func (q *query) share(has func(queryTerm) bool) float64 {
 	return share
 }
 
-func (q *query) weight(mask uint32) float64 {
-	return q.sum(func(t queryTerm) bool { return t.mask&mask != 0 })
+func (q *query) weight(mask uint32) float64 { return q.sum(in(mask)) }
+
+// in tells the terms of a mask.
+func in(mask uint32) func(queryTerm) bool {
+	return func(t queryTerm) bool { return t.mask&mask != 0 }
 }
 
 func (q *query) sum(has func(queryTerm) bool) (sum float64) {
@@ -269,15 +294,9 @@ func (q *query) sum(has func(queryTerm) bool) (sum float64) {
 	return sum
 }
 
-// evidence tells how unlikely it is that a doc has the terms of mask by chance: 1
-// for a word that no other doc has.
-func (q *query) evidence(mask uint32) float64 { return q.weight(mask) / math.Log(1+q.docs) }
-
-// leastWeight is the weight that a doc must have: the less of the query it covers,
-// the more.
-func (q *query) leastWeight(evidence, cover float64) float64 {
-	return evidence * (2 - cover) * math.Log(1+q.docs)
-}
+// evidence tells how unlikely it is that a doc has some terms by accident: 1 for a
+// word that no other doc has.
+func (q *query) evidence(has func(queryTerm) bool) float64 { return q.sum(has) / math.Log(1+q.docs) }
 
 // names lists the terms of a mask.
 func (q *query) names(mask uint32) []string {

@@ -24,11 +24,9 @@ const (
 	describedAtOnce = 50  // of them
 	maxRead         = 24  // docs whose text is read to compare them
 	maxReadBytes    = 4 << 20
-	leastCover      = 0.2  // share of a query below which a doc is not looked at
-	floor           = 0.3  // scores below are noise
-	leastOfBest     = 0.6  // share of the best score below which the rest is noise
-	leastEvidence   = 0.65 // see [query.evidence]
-	exactFloor      = 0.4  // score of a doc that has a rare identifier of the query
+	leastCover      = 0.2 // share of a query below which a doc is not looked at
+	leastOfBest     = 0.5 // share of the best score below which the rest is noise
+	exactFloor      = 0.4 // score of a doc that has a rare identifier of the query
 )
 
 // Recall implements [client.Service]. A broken index or a passed deadline makes
@@ -36,7 +34,8 @@ const (
 //
 // The score of an item is the share of the query's weight that it covers, from
 // 0 to 1: rare terms and identifiers weigh most, terms that no memory has count
-// as not covered. Old memories and those of other projects score a little less.
+// as not covered. Memories of other projects score a little less, and so does what
+// only the agent said.
 func (w *Workspace) Recall(ctx context.Context, req client.RecallRequest) (client.RecallResult, error) {
 	return w.newRecall(req).do(ctx), nil
 }
@@ -44,7 +43,7 @@ func (w *Workspace) Recall(ctx context.Context, req client.RecallRequest) (clien
 func (w *Workspace) newRecall(req client.RecallRequest) *recall {
 	r := &recall{w: w, req: req, q: newQuery(req.Query), floor: searchFloor}
 	if req.Purpose != "" { // nobody asked for what comes
-		r.floor, r.evidence, r.tail = floor, leastEvidence, leastOfBest
+		r.chance, r.tail = leastChance, leastOfBest
 	}
 	return r
 }
@@ -92,16 +91,17 @@ type recall struct {
 	elsewhere bool    // another memory was asked too
 	root      *string // of the project, nil if it was not looked for
 
-	floor    float64 // the least score of an answer
-	evidence float64 // the least evidence of an answer
-	tail     float64 // share of the best score below which an answer is left out
+	floor  float64 // the least score of an answer
+	chance float64 // the least chance of an answer
+	tail   float64 // share of the best score below which an answer is left out
 }
 
 // hit is a doc that may be an answer.
 type hit struct {
-	id    int64
-	mask  uint32
-	score float64
+	id     int64
+	mask   uint32
+	score  float64
+	chance float64 // see [chance]
 
 	factors []Factor // what the score is the product of
 	verdict string   // why it was chosen, or not
@@ -119,6 +119,7 @@ type hit struct {
 
 	doc   docText
 	terms map[string]struct{}
+	asked map[string]struct{} // those that the user said; nil of a note
 }
 
 func (r *recall) run(ctx context.Context, x *index) error {
@@ -130,10 +131,10 @@ func (r *recall) run(ctx context.Context, x *index) error {
 	if !ok {
 		return nil
 	}
-	asked, evidence := r.q, r.evidence
-	r.q, r.evidence = q, contextEvidence
+	asked := r.q
+	r.q = q
 	if err = r.find(ctx, x); err != nil {
-		r.q, r.evidence = asked, evidence // it is tried again
+		r.q = asked // it is tried again
 	}
 	return err
 }
@@ -276,11 +277,10 @@ func (h *hit) bytes() (n int64) {
 }
 
 const (
-	halfLife   = 90 * 24 * time.Hour
-	oldFactor  = 0.85    // of something very old
-	sameFactor = 1.15    // of the same project
-	longDoc    = 8 << 10 // bytes; each doubling makes a match by chance likelier
-	longFactor = 0.95
+	sameFactor  = 1.15    // of the same project
+	longDoc     = 8 << 10 // bytes; each doubling makes a match by chance likelier
+	longFactor  = 0.95
+	replyFactor = 0.8 // of what only the reply has of the query
 )
 
 // times makes a factor part of the score.
@@ -295,14 +295,8 @@ func (r *recall) rank(hits []*hit) {
 		root := projectRoot(r.req.Cwd)
 		r.root = &root
 	}
-	now := r.w.now()
 	for _, h := range hits {
 		h.factors = append(h.factors, Factor{"covered", h.score})
-		age := max(0, now.Sub(time.UnixMilli(h.at)))
-		if h.at == 0 {
-			age = halfLife
-		}
-		h.times("age", oldFactor+(1-oldFactor)*math.Exp2(-float64(age)/float64(halfLife)))
 		if inProject(h.cwd, *r.root) {
 			h.times("project", sameFactor)
 		}
@@ -322,6 +316,14 @@ func sortHits(hits []*hit) {
 // weigh weighs what the texts of hits tell and returns those that say enough of
 // what was asked for, the best first.
 func (r *recall) weigh(hits []*hit) []*hit {
+	for _, h := range hits {
+		has := in(h.mask)
+		h.chance = chance(r.q.cover(h.mask), r.q.evidence(has))
+		if h.asked != nil {
+			said := r.q.sum(func(t queryTerm) bool { _, ok := h.asked[t.text]; return ok && has(t) })
+			h.times("asked", replyFactor+(1-replyFactor)*said/r.q.sum(has))
+		}
+	}
 	r.supersede(hits)
 	r.leaveOutShown(hits)
 	sortHits(hits)
@@ -331,8 +333,8 @@ func (r *recall) weigh(hits []*hit) []*hit {
 		case h.verdict != "":
 		case h.score < r.floor:
 			h.verdict = "says too little of what was asked for"
-		case r.q.weight(h.mask) < r.q.leastWeight(r.evidence, r.q.cover(h.mask)):
-			h.verdict = "has only common words of what was asked for"
+		case h.chance < r.chance:
+			h.verdict = "is likelier not what was asked for"
 		}
 		return h.verdict != ""
 	})
@@ -407,7 +409,7 @@ func (r *recall) readTexts(ctx context.Context, hits []*hit) []*hit {
 				return
 			}
 			if h.doc, ok = r.w.readDoc(h); ok {
-				h.terms = termSet(h.doc.String())
+				h.asked, h.terms = h.doc.terms()
 			}
 		})
 		if ctx.Err() != nil {

@@ -35,6 +35,23 @@ func (d docText) String() string {
 	return b.String()
 }
 
+// terms returns the terms of what the user said, nil of a note, and all terms.
+func (d docText) terms() (asked, all map[string]struct{}) {
+	all = map[string]struct{}{}
+	for _, p := range d.parts {
+		if p.role == client.User && asked == nil {
+			asked = map[string]struct{}{}
+		}
+		eachTerm(p.text, func(term string, _ termKind) {
+			all[term] = struct{}{}
+			if p.role == client.User {
+				asked[term] = struct{}{}
+			}
+		})
+	}
+	return asked, all
+}
+
 // readDoc reads what a hit refers to; it reports false if that is gone.
 func (w *Workspace) readDoc(h *hit) (docText, bool) {
 	f, err := os.Open(w.abs(h.path))

@@ -49,10 +49,8 @@ type query struct {
 	answer   string // id of a memory; "" if none answers
 	cwd      string
 	running  *memory // the conversation that it goes on with; nil if it begins one
+	held     bool    // nothing is tuned to it
 }
-
-// held tells the third of the queries that nothing is tuned to.
-func (q query) held() bool { return hash(q.id)%3 == 0 }
 
 func hash(s string) uint32 {
 	h := fnv.New32a()
@@ -70,8 +68,9 @@ type data struct {
 // memory that answers something, "# project date host" a conversation that is only
 // there to be confused with; U, A and T lines are what the user and the assistant
 // said, and the title of a note. "?category prompt" asks for the memory above; in
-// followups.txt the memory above is the running conversation and "= id" names the
-// answer, if there is one. In nothing.txt each line is a kind and a prompt.
+// *-asked.txt for the one that "= id" names. In the files of follow-ups the
+// memory above is the running conversation and "= id" names the answer, if there
+// is one. In those of nothing each line is a kind and a prompt.
 func load() (*data, error) {
 	d := &data{}
 	entries, err := dataFiles.ReadDir("testdata")
@@ -128,14 +127,22 @@ type reader struct {
 	*data
 	file   string
 	line   int
-	answer string // what the next query of followups.txt asks for
+	answer string // what the next queries ask for
+}
+
+// is tells files of a kind, held back or not.
+func (r *reader) is(kind string) bool { return strings.HasSuffix(r.file, kind+".txt") }
+
+func (r *reader) add(q query) {
+	q.held = strings.HasPrefix(r.file, "held-")
+	r.queries = append(r.queries, q)
 }
 
 func (r *reader) read(line string) error {
 	kind, rest, _ := strings.Cut(line, " ")
-	if r.file == "nothing.txt" {
+	if r.is("nothing") {
 		if kind != "#" && kind != "" {
-			r.queries = append(r.queries, query{id: fmt.Sprint("nothing/", rest), category: "nothing: " + kind, text: rest, cwd: "/src/osprey"})
+			r.add(query{id: fmt.Sprint("nothing/", rest), category: "nothing: " + kind, text: rest, cwd: "/src/osprey"})
 		}
 		return nil
 	}
@@ -148,6 +155,12 @@ func (r *reader) read(line string) error {
 		return fmt.Errorf("%q comes before a memory", line)
 	}
 	m := &r.memories[len(r.memories)-1]
+	if r.is("asked") && r.answer != "" {
+		m = r.memory(r.answer)
+	}
+	if m == nil {
+		return fmt.Errorf("there is no memory %q", r.answer)
+	}
 	rest = strings.ReplaceAll(rest, `\n`, "\n")
 	switch {
 	case kind == "T":
@@ -163,7 +176,7 @@ func (r *reader) read(line string) error {
 	case kind == "?":
 		running := *m
 		r.memories = r.memories[:len(r.memories)-1]
-		r.queries = append(r.queries, query{id: running.id + "/?", category: r.category(), text: rest, answer: r.answer, cwd: running.cwd(), running: &running})
+		r.add(query{id: running.id + "/?", category: r.category(), text: rest, answer: r.answer, cwd: running.cwd(), running: &running})
 		r.answer = ""
 	case strings.HasPrefix(kind, "?"):
 		r.ask(m, kind[1:], rest)
@@ -173,6 +186,14 @@ func (r *reader) read(line string) error {
 		return fmt.Errorf("%q is not a line of this format", line)
 	}
 	return nil
+}
+
+func (r *reader) memory(id string) *memory {
+	i := slices.IndexFunc(r.memories, func(m memory) bool { return m.id == id })
+	if i < 0 {
+		return nil
+	}
+	return &r.memories[i]
 }
 
 func (r *reader) category() string {
@@ -185,7 +206,7 @@ func (r *reader) category() string {
 func (r *reader) begin(kind string, fields []string) error {
 	m := memory{id: fmt.Sprintf("%s-%d", strings.TrimSuffix(r.file, ".txt"), r.line), at: clock.Add(-time.Hour)}
 	switch {
-	case r.file == "followups.txt" && len(fields) == 2:
+	case r.is("followups") && len(fields) == 2:
 		fields = append(fields, m.at.Format(time.DateOnly), "codex")
 	case kind == "#" && len(fields) == 3:
 		fields = append([]string{m.id}, fields...)
@@ -198,7 +219,7 @@ func (r *reader) begin(kind string, fields []string) error {
 		return err
 	}
 	m.id, m.project, m.host = fields[0], fields[1], client.Host(fields[3])
-	if r.file != "followups.txt" {
+	if !r.is("followups") {
 		m.at = day.Add(10 * time.Hour)
 	}
 	r.memories = append(r.memories, m)
@@ -218,5 +239,5 @@ func (r *reader) ask(m *memory, category, text string) {
 	if category == "project" || hash(q.id)%2 == 0 {
 		q.cwd = m.cwd()
 	}
-	r.queries = append(r.queries, q)
+	r.add(q)
 }

@@ -18,7 +18,7 @@ func TestRecallHoldsTheLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	answers, err := d.ask(ctx, "all", e.ask)
+	answers, err := d.ask(ctx, "tune", e.ask)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func TestDataSet(t *testing.T) {
 		} else {
 			answered++
 		}
-		if q.held() {
+		if q.held {
 			held++
 		}
 	}

@@ -1,13 +1,13 @@
 // Command eval measures how well the memory recalls: on a set of 1,764 turns and
-// notes of developers, and 699 prompts of which it is known what answers them.
+// notes of developers, and 1,057 prompts of which it is known what answers them.
 //
-//	go run ./internal/eval [-part tune|held|all] [-misses]
+//	go run ./internal/eval [-part tune|held|all] [-misses | -fit]
 //
 // For each category of prompts the table has the share whose answer comes first
 // (r@1) or among the first five (r@5), the mean reciprocal rank, nDCG, the share
 // of the prompts without an answer that got something (false), and what is put
-// into the conversation on average. A third of the prompts, chosen by a hash, is
-// held back: nothing is tuned to it.
+// into the conversation on average. The prompts in the files held-* are held back:
+// nothing is tuned to them.
 package main
 
 import (
@@ -21,6 +21,7 @@ import (
 func main() {
 	part := flag.String("part", "tune", "prompts that are asked: tune, held or all")
 	misses := flag.Bool("misses", false, "list the prompts that went wrong")
+	fitting := flag.Bool("fit", false, "print the constants of a chance that fit the prompts best")
 	flag.Parse()
 	d, err := load()
 	check(err)
@@ -33,6 +34,10 @@ func main() {
 	defer e.Close()
 	answers, err := d.ask(ctx, *part, e.ask)
 	check(err)
+	if *fitting {
+		printFit(os.Stdout, answers)
+		return
+	}
 	if *misses {
 		for _, a := range answers {
 			printMiss(a)
@@ -45,7 +50,7 @@ func main() {
 func (d *data) ask(ctx context.Context, part string, ask func(context.Context, query) (answer, error)) ([]answer, error) {
 	var answers []answer
 	for _, q := range d.queries {
-		if part != "all" && q.held() != (part == "held") {
+		if part != "all" && q.held != (part == "held") {
 			continue
 		}
 		a, err := ask(ctx, q)
@@ -63,6 +68,13 @@ func printMiss(a answer) {
 		fmt.Printf("%-12s %q got %v\n", a.query.category, a.query.text, a.items)
 	case a.query.answer != "" && a.rank() != 1:
 		fmt.Printf("%-12s %q wants %s at 1, not %d: %v\n", a.query.category, a.query.text, a.query.answer, a.rank(), a.items)
+	default:
+		return
+	}
+	for i, c := range a.looked {
+		if i == 0 || c.id == a.query.answer {
+			fmt.Printf("%14s %s: score %.2f, chance %.2f, %v: %s\n", "", c.id, c.Score, c.Chance, c.Terms, c.Verdict)
+		}
 	}
 }
 

@@ -40,7 +40,7 @@ func TestBesideReMe(t *testing.T) {
 	}
 	r := startReMe(t, program, dir, len(notes))
 	r.notes = notes
-	theirs, err := d.ask(ctx, "all", r.ask)
+	theirs, err := d.ask(ctx, "tune", r.ask)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func TestBesideReMe(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	ours, err := d.ask(ctx, "all", e.ask)
+	ours, err := d.ask(ctx, "tune", e.ask)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/agentscope-ai/reme-hook/workspace"
 )
 
 // depth is how many items of an answer count.
@@ -13,9 +15,16 @@ const depth = 5
 
 // answer is what a memory said to a query.
 type answer struct {
-	query query
-	items []string // ids of memories, best first
-	chars int      // of all snippets
+	query  query
+	items  []string // ids of memories, best first
+	chars  int      // of all snippets
+	looked []candidate
+}
+
+// candidate is a memory that the workspace looked at.
+type candidate struct {
+	id string
+	workspace.ExplainedCandidate
 }
 
 // rank is the place of the right item, from 1; 0 if it is not there.

@@ -64,10 +64,13 @@ func (e *embedded) ask(ctx context.Context, q query) (answer, error) {
 		s := q.running.session()
 		req.Host, req.ScopeID, req.Session = s.Host, s.Scope, s.ID
 	}
-	res, err := e.Recall(ctx, req)
+	res, why, err := e.Explain(ctx, req)
 	for _, it := range res.Items {
 		a.items = append(a.items, cmp.Or(e.notes[it.Path], it.SessionID))
 		a.chars += utf8.RuneCountInString(it.Snippet)
+	}
+	for _, c := range why.Candidates {
+		a.looked = append(a.looked, candidate{cmp.Or(e.notes[c.Path], c.SessionID), c})
 	}
 	return a, err
 }

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+)
+
+// example is a memory that was looked at, and whether it was what was asked for.
+type example struct {
+	cover, evidence float64
+	right           bool
+}
+
+// model is a logistic regression: the chance of an example is that of
+// bias + cover * its cover + evidence * the logarithm of its evidence.
+type model struct{ bias, cover, evidence float64 }
+
+// noEvidence is the one of the workspace.
+const noEvidence = 0.05
+
+func (m model) chance(e example) float64 {
+	return 1 / (1 + math.Exp(-(m.bias + m.cover*e.cover + m.evidence*math.Log(noEvidence+e.evidence))))
+}
+
+func exampleOf(q query, c candidate) example {
+	return example{c.Factors[0].Value, c.Evidence, q.answer != "" && c.id == q.answer}
+}
+
+// examples are the best candidate of each prompt, and the right one. What corrects
+// another takes over its score, and says nothing of the chance.
+func examples(answers []answer) []example {
+	var list []example
+	for _, a := range answers {
+		if a.query.running != nil || a.query.category == "corrected" {
+			continue
+		}
+		for i, c := range a.looked {
+			if i == 0 || c.id == a.query.answer {
+				list = append(list, exampleOf(a.query, c))
+			}
+		}
+	}
+	return list
+}
+
+// fit climbs to the model that makes the examples likeliest.
+func fit(list []example) (m model) {
+	const steps, rate = 20000, 0.5
+	for range steps {
+		var g model
+		for _, e := range list {
+			miss := -m.chance(e)
+			if e.right {
+				miss++
+			}
+			g.bias += miss
+			g.cover += miss * e.cover
+			g.evidence += miss * math.Log(noEvidence+e.evidence)
+		}
+		n := float64(len(list))
+		m.bias += rate * g.bias / n
+		m.cover += rate * g.cover / n
+		m.evidence += rate * g.evidence / n
+	}
+	return m
+}
+
+// printFit prints the model of all answers, and how it does on prompts that it was
+// not fitted to: five times four fifths are for fitting, one for judging.
+func printFit(w io.Writer, answers []answer) {
+	m := fit(examples(answers))
+	fmt.Fprintf(w, "chanceBias     = %.1f\nchanceCover    = %.1f\nchanceEvidence = %.1f\n\n", m.bias, m.cover, m.evidence)
+	fmt.Fprintf(w, "cross-validated\n%8s %6s %6s\n", "least", "r@5", "false")
+	const folds = 5
+	var models [folds]model
+	for f := range folds {
+		models[f] = fit(examples(slices.DeleteFunc(slices.Clone(answers), func(a answer) bool { return fold(a, folds) == f })))
+	}
+	for _, least := range []float64{0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.7} {
+		var judged []answer
+		for _, a := range answers {
+			if a.query.running == nil {
+				a.items = likely(a, models[fold(a, folds)], least)
+				judged = append(judged, a)
+			}
+		}
+		list := tallies(judged)
+		fmt.Fprintf(w, "%8.2f %6.3f %5.1f%%\n", least, find(list, allButTypos).recall5(), 100*find(list, nothing).falseShare())
+	}
+}
+
+func fold(a answer, folds int) int { return int(hash(a.query.id)>>8) % folds }
+
+// likely are the candidates whose chance is not below the least, as the workspace
+// would choose among them.
+func likely(a answer, m model, least float64) (ids []string) {
+	list := slices.DeleteFunc(slices.Clone(a.looked), func(c candidate) bool {
+		return c.Verdict == "corrected by a newer one" || m.chance(exampleOf(a.query, c)) < least
+	})
+	slices.SortStableFunc(list, func(a, b candidate) int { return cmp.Compare(b.Score, a.Score) })
+	for _, c := range list {
+		if c.Score >= 0.5*list[0].Score {
+			ids = append(ids, c.id)
+		}
+	}
+	return ids
+}
