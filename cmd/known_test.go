@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -38,6 +39,33 @@ func TestOutputs(t *testing.T) {
 			}
 			if strings.ContainsAny(out, "\r\u202e") {
 				t.Errorf("%s: what should not be seen in %q", h.Adapter.Host, out)
+			}
+		}
+	}
+}
+
+// Claude Code shows the model a preview of a longer text than 10,000 characters, and Codex
+// cuts the middle out of one of 2,500 tokens of four bytes. Neither gets as much, whatever
+// there is to recall, and what they get is whole.
+func TestBelowTheLimitsOfHosts(t *testing.T) {
+	t.Parallel()
+	for host, most := range map[string]func(string) int{"claude-code": hooks.UTF16, "codex": hooks.Bytes} {
+		h, _ := (&app{hosts: knownHosts()}).host(host)
+		for _, letter := range []string{"x", "\n", "é", "漢", "😀", "<", "\""} {
+			var res client.RecallResult
+			for i := range 40 {
+				res.Items = append(res.Items, client.Item{ID: fmt.Sprint(i), Path: "p", Snippet: "a" + strings.Repeat(letter, 1+i*40) + "z"})
+			}
+			text, _ := hooks.Frame(res, h.MaxContext, h.Size)
+			var out struct {
+				HookSpecificOutput struct{ AdditionalContext string }
+			}
+			if err := json.Unmarshal(h.Encode(hooks.Event{Kind: hooks.Prompt, Name: "UserPromptSubmit"}, hooks.Outcome{Context: text}), &out); err != nil {
+				t.Fatal(err)
+			}
+			got := out.HookSpecificOutput.AdditionalContext
+			if n := most(got); n >= 10_000 || n < 7000 || got != text || !strings.HasSuffix(got, "</reme-context>") || strings.Count(got, "<reme-memory ") != strings.Count(got, "</reme-memory>") {
+				t.Errorf("%s, %q: %d of at most 10,000", host, letter, n)
 			}
 		}
 	}

@@ -342,14 +342,6 @@ func TestInstallsAtOnce(t *testing.T) {
 	}
 }
 
-func mustLookPath(t *testing.T, name string) string {
-	path, err := exec.LookPath(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
 // TestUpgradeUnderHooks replaces the installed program again and again while the
 // configured command runs: each run finds a whole program, old or new.
 func TestUpgradeUnderHooks(t *testing.T) {

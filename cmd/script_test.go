@@ -91,6 +91,14 @@ const (
 	longEnv      = "TEST_LONG"       // run the long forms of tests
 )
 
+func mustLookPath(t *testing.T, name string) string {
+	path, err := exec.LookPath(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 // scriptClock is the time that a script has set.
 func scriptClock() time.Time {
 	t, err := time.Parse(time.RFC3339, os.Getenv("TEST_NOW"))
