@@ -14,7 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
+	"sync/atomic"
 	"time"
 
 	"github.com/agentscope-ai/reme-hook/internal/durable"
@@ -231,15 +231,20 @@ const portWait = 500 * time.Millisecond
 func (d Doctor) port(ctx context.Context) []Finding {
 	ctx, cancel := context.WithTimeout(ctx, portWait)
 	defer cancel()
-	c := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	var somebody atomic.Bool
+	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
+		c, err := (&net.Dialer{}).DialContext(ctx, network, address)
+		somebody.Store(err == nil)
+		return c, err
+	}
+	c := http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+d.Config.Listen+"/healthz", nil)
 	if err != nil {
 		return nil
 	}
 	res, err := c.Do(req)
-	var dial *net.OpError
-	if errors.As(err, &dial) && dial.Op == "dial" || errors.Is(err, syscall.ECONNREFUSED) {
-		return nil // nobody
+	if !somebody.Load() {
+		return nil
 	}
 	if err == nil {
 		defer res.Body.Close()
