@@ -167,7 +167,7 @@ func TestLogIsBehind(t *testing.T) {
 	t.Parallel()
 	for _, host := range []string{"codex", "claude-code"} {
 		h, _ := (&app{hosts: knownHosts()}).host(host)
-		home := t.TempDir()
+		home := newHome(t)
 		log := filepath.Join(home, "log.jsonl")
 		behind := `{"type":"user","uuid":"u1","sessionId":"s","promptId":"t1","message":{"role":"user","content":"question t1"}}
 {"type":"assistant","uuid":"u2","parentUuid":"u1","sessionId":"s","message":{"role":"assistant","content":[{"type":"text","text":"answer t1"}]}}
@@ -218,7 +218,7 @@ func TestOddHomes(t *testing.T) {
 			if umask == "0777" && name != "é" {
 				continue
 			}
-			home := filepath.Join(t.TempDir(), name)
+			home := filepath.Join(newHome(t), name)
 			if err := os.Mkdir(home, 0o700); err != nil {
 				t.Fatal(err)
 			}
