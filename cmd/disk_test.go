@@ -4,6 +4,8 @@ package cmd
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -15,6 +17,7 @@ import (
 	"time"
 
 	"github.com/agentscope-ai/reme-hook/client"
+	"github.com/agentscope-ai/reme-hook/install"
 	"github.com/agentscope-ai/reme-hook/internal/crash"
 	"github.com/agentscope-ai/reme-hook/spool"
 )
@@ -111,6 +114,69 @@ func (m *machine) keeps(session, text string) bool {
 	}
 	rows, err := os.ReadFile(filepath.Join(m.config.Workspace, "session", "dialog", "codex", sessionA+".jsonl"))
 	return err == nil && bytes.Contains(rows, []byte(`"text":"`+text+`"`)) && bytes.HasSuffix(rows, []byte("\n"))
+}
+
+// TestDiskRefusesInstall has the disk refuse one step of an install after the other. One
+// that fails has changed nothing of the user's, and after the next one an uninstall gives
+// back every byte.
+func TestDiskRefusesInstall(t *testing.T) {
+	defer func(was func(string) error) { crash.Fault = was }(crash.Fault)
+	const stride = 3 // of the steps of a host, beginning with another one for each
+	for i, h := range knownHosts() {
+		failed := 0
+		for fatal := 1 + i%stride; ; fatal += stride {
+			env := envOf(t.TempDir(), nil)
+			files, err := h.Target.Files(env, install.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			theirs := map[string]string{}
+			for _, f := range files {
+				if !isOurs(f) && bodies[filepath.Ext(f.Path)] != nil {
+					theirs[f.Path] = bodies[filepath.Ext(f.Path)][0]
+					if err := errors.Join(os.MkdirAll(filepath.Dir(f.Path), 0o700), os.WriteFile(f.Path, []byte(theirs[f.Path]), 0o640)); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			unharmed := func(when string) {
+				t.Helper()
+				for path, text := range theirs {
+					if got, err := os.ReadFile(path); err != nil || string(got) != text {
+						t.Errorf("%s, step %d, %s: %s is %q, %v", h.Adapter.Host, fatal, when, path, got, err)
+					}
+				}
+				if left := (&crowd{T: t, home: env.Home}).leftovers(t.Context()); len(left) > 0 {
+					t.Errorf("%s, step %d, %s: %s", h.Adapter.Host, fatal, when, strings.Join(left, "\n"))
+				}
+			}
+			step := 0
+			crash.Fault = func(string) error {
+				if step++; step == fatal {
+					return syscall.ENOSPC
+				}
+				return nil
+			}
+			_, err = install.Install(t.Context(), h.Target, env, install.Options{})
+			crash.Fault = func(string) error { return nil }
+			if err != nil {
+				failed++
+				unharmed("after it failed")
+			}
+			if step < fatal {
+				break
+			}
+			for _, do := range []func(context.Context, install.Target, install.Env, install.Options) ([]install.Change, error){install.Install, install.Uninstall} {
+				if _, err := do(t.Context(), h.Target, env, install.Options{}); err != nil {
+					t.Errorf("%s, step %d: %v", h.Adapter.Host, fatal, err)
+				}
+			}
+			unharmed("after an uninstall")
+		}
+		if failed < 3 {
+			t.Errorf("%s: only %d installs failed", h.Adapter.Host, failed)
+		}
+	}
 }
 
 // Doctor names folders in which nothing can be locked.

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/agentscope-ai/reme-hook/internal/crash"
 	"github.com/agentscope-ai/reme-hook/internal/durable"
@@ -31,7 +32,8 @@ type Change struct {
 }
 
 // Apply makes the changes, in order. A file that is no longer as the change
-// expects is [ErrChanged]. If one fails, those already made are undone.
+// expects is [ErrChanged]. If one fails, those already made are undone, and so is that
+// one if it has come as far as the file.
 func Apply(changes []Change) error {
 	for i, c := range changes {
 		err := c.apply()
@@ -39,13 +41,27 @@ func Apply(changes []Change) error {
 			crash.Point("install.changed")
 			continue
 		}
-		for j := i - 1; j >= 0; j-- {
-			undo := Change{changes[j].Path, changes[j].New, changes[j].Old}
+		made := changes[:i]
+		if c.made() {
+			made = changes[:i+1]
+		}
+		for _, m := range slices.Backward(made) {
+			undo := Change{m.Path, m.New, m.Old}
 			err = errors.Join(err, undo.apply())
 		}
 		return err
 	}
 	return nil
+}
+
+// made tells whether the file is as the change would have it.
+func (c Change) made() bool {
+	path, err := resolve(c.Path)
+	if err != nil {
+		return false
+	}
+	now, err := read(path)
+	return err == nil && same(now, c.New) && !same(now, c.Old)
 }
 
 // Diff prints the changes as unified diffs.

@@ -240,7 +240,10 @@ func Uninstall(ctx context.Context, t Target, env Env, o Options) ([]Change, err
 func lock(ctx context.Context, env Env) (func(), error) {
 	unlock, err := durable.Lock(ctx, filepath.Join(env.receiptDir(), ".lock"))
 	if err != nil {
-		return nil, fmt.Errorf("another install is running: %w", err)
+		if ctx.Err() != nil {
+			return nil, fmt.Errorf("another install is running: %w", err)
+		}
+		return nil, err
 	}
 	return unlock, nil
 }
