@@ -13,7 +13,7 @@ import (
 	"github.com/agentscope-ai/reme-hook/internal/crash"
 )
 
-// TestDiskRefuses has the disk refuse one step of a run after the other. Once it is well
+// TestDiskRefuses has the disk refuse everything from some step of a run on. Once it is well
 // again each message reaches ReMe under one request, which has the same bytes whenever
 // it is made.
 func TestDiskRefuses(t *testing.T) {
@@ -21,21 +21,28 @@ func TestDiskRefuses(t *testing.T) {
 	for fatal := 1; ; fatal += 2 {
 		w := met(t)
 		var want []string
-		for i := range 6 {
-			prompt, reply := fmt.Sprint("question ", i), fmt.Sprint("answer ", i)
-			w.say("s", fmt.Sprint(i), prompt, reply)
-			want = append(want, prompt, reply)
+		say := func(turns ...int) {
+			for _, i := range turns {
+				prompt, reply := fmt.Sprint("question ", i), fmt.Sprint("answer ", i)
+				w.say("s", fmt.Sprint(i), prompt, reply)
+				want = append(want, prompt, reply)
+			}
+			w.flush("s", client.SessionEnd)
 		}
-		w.flush("s", client.SessionEnd)
+		say(0, 1, 2)
+		// ReMe takes the first request, but that does not become known.
+		w.fake.Change(func() { w.fake.Answers = []string{"broken"} })
 		step := 0
 		crash.Fault = func(name string) error {
-			if step++; step == fatal {
+			if step++; step >= fatal {
 				return &os.PathError{Op: name, Path: "x", Err: os.ErrPermission}
 			}
 			return nil
 		}
 		_ = w.Forward(t.Context(), w.ws, Options{}) // what it tells is not what counts
 		crash.Fault = func(string) error { return nil }
+		w.fake.Change(func() { w.fake.Answers = nil })
+		say(3, 4, 5)
 		for range 3 {
 			w.now = w.now.Add(time.Hour)
 			if err := w.Forward(t.Context(), w.ws, Options{}); err != nil {
