@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -97,5 +99,38 @@ func TestKilledAppendAll(t *testing.T) {
 				t.Errorf("stats: %+v", st)
 			}
 		})
+	}
+}
+
+// While much is indexed, and after that was broken off, a recall does not begin to
+// index as well: it answers from what is there.
+func TestRecallWhileMuchIsIndexed(t *testing.T) {
+	t.Parallel()
+	w := openAt(t, t.TempDir(), noon)
+	mustAppend(t, w, testSession("a"), testTurn(0, "What is a pangolin?", "A mammal.")...)
+	mustAppendAll(t, w, client.AppendRequest{Session: testSession("b"), Events: testTurn(1, "What is an okapi?", strings.Repeat("A giraffe. ", maxCatchUp/10))})
+	all, err := w.walk(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	broken := found{path: dialogDir + "/codex"} // a folder cannot be read as a file
+	err = w.use(t.Context(), func(x *index) error {
+		_, err := w.take(t.Context(), x, walked{files: append([]found{broken}, all.files...)}, true, math.MaxInt64)
+		return err
+	})
+	if err == nil {
+		t.Fatal("it was not broken off")
+	}
+	if items := mustRecall(t, w, "pangolin"); len(items) != 1 || !w.Behind() {
+		t.Errorf("behind: %v, %+v", w.Behind(), items)
+	}
+	if items := mustRecall(t, w, "okapi"); len(items) != 0 {
+		t.Errorf("indexed by a recall: %+v", items)
+	}
+	if err := w.Drain(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+	if items := mustRecall(t, w, "okapi"); len(items) != 1 || w.Behind() {
+		t.Errorf("behind: %v, %+v", w.Behind(), items)
 	}
 }

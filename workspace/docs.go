@@ -4,13 +4,16 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/fnv"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -97,7 +100,7 @@ func (w *Workspace) indexDialog(t *tx, f *os.File, r *record, room *int64) (done
 		r.key = strings.TrimSuffix(path.Base(r.path), ".jsonl")
 	}
 
-	b := batch{t: t, f: f, r: r, loc: w.loc, turns: map[string]*turnDoc{}, mtime: st.ModTime()}
+	b := batch{t: t, f: f, r: r, loc: w.loc, turns: map[string]*turnDoc{}, mtime: st.ModTime(), fresh: r.was.path == "", ids: map[int64]bool{}}
 	start := r.cursor
 	done = true
 	end, err := scanLines(f, start, size, func(line []byte, off, next int64) bool {
@@ -190,6 +193,8 @@ type batch struct {
 	mtime time.Time
 	turns map[string]*turnDoc
 	order []*turnDoc
+	fresh bool           // nothing of the file was indexed before
+	ids   map[int64]bool // of its events, if so
 }
 
 type turnDoc struct {
@@ -209,12 +214,8 @@ func (b *batch) add(line []byte, off int64) error {
 	}
 	r := b.r
 	if m.ID != "" {
-		res, err := b.t.run("INSERT OR IGNORE INTO events VALUES(?,?)", r.id, idHash(m.ID))
-		if err != nil {
-			return err
-		}
-		if n, err := res.RowsAffected(); err == nil && n == 0 {
-			return nil // stored twice by someone: one is enough
+		if twice, err := b.twice(idHash(m.ID)); err != nil || twice {
+			return err // stored twice by someone: one is enough
 		}
 	}
 	r.events++
@@ -268,6 +269,21 @@ func (b *batch) add(line []byte, off int64) error {
 	return nil
 }
 
+// twice tells whether the file has an event already, which it has from now on.
+func (b *batch) twice(id int64) (bool, error) {
+	if b.fresh {
+		was := b.ids[id]
+		b.ids[id] = true
+		return was, nil
+	}
+	res, err := b.t.run("INSERT OR IGNORE INTO events VALUES(?,?)", b.r.id, id)
+	if err != nil {
+		return false, err
+	}
+	n, err := res.RowsAffected()
+	return err == nil && n == 0, nil
+}
+
 func (d *turnDoc) write(text string) {
 	if room := maxIndexed - d.text.Len(); room > 0 {
 		d.text.WriteString(cutBytes(text, room))
@@ -282,11 +298,15 @@ func (b *batch) doc(turn string) (*turnDoc, error) {
 	}
 	d := &turnDoc{turn: turn}
 	var spans string
-	ok, err := b.t.get("SELECT id, spans, at, cwd FROM docs WHERE file=? AND turn=?", []any{b.r.id, turn}, &d.id, &spans, &d.at, &d.cwd)
-	if err != nil {
-		return nil, err
+	known := false
+	if !b.fresh {
+		var err error
+		known, err = b.t.get("SELECT id, spans, at, cwd FROM docs WHERE file=? AND turn=?", []any{b.r.id, turn}, &d.id, &spans, &d.at, &d.cwd)
+		if err != nil {
+			return nil, err
+		}
 	}
-	if ok {
+	if known {
 		d.spans = parseSpans(spans)
 		for _, s := range d.spans {
 			if d.text.Len() >= maxIndexed {
@@ -313,8 +333,17 @@ func readSpan(f io.ReaderAt, s span) []byte {
 	return buf
 }
 
-// store writes the docs of the batch.
+// store writes the docs of the batch, and the events of a fresh file.
 func (b *batch) store() error {
+	if len(b.ids) > 0 {
+		list, err := json.Marshal(slices.Sorted(maps.Keys(b.ids)))
+		if err != nil {
+			return err
+		}
+		if err := b.t.exec("INSERT INTO events SELECT ?, value FROM json_each(?)", b.r.id, string(list)); err != nil {
+			return err
+		}
+	}
 	for _, d := range b.order {
 		if err := b.t.putDoc(b.r.id, d); err != nil {
 			return err
@@ -346,6 +375,7 @@ func (t *tx) putDoc(file int64, d *turnDoc) error {
 // the words are spelt.
 func (t *tx) termList(text string) string {
 	var b strings.Builder
+	b.Grow(len(text))
 	seen := make(map[string]struct{}, len(text)/8+1)
 	s := segmenter{
 		yield: func(term string, _ termKind) {
@@ -356,8 +386,11 @@ func (t *tx) termList(text string) string {
 			}
 		},
 		spelled: func(w string) {
+			if !isLongAsMisspelt(w) {
+				return
+			}
 			if _, known := t.words[w]; !known {
-				t.words[w] = mayBeMisspelt(w)
+				t.words[w] = !isEverydayWord(w)
 			}
 		},
 	}

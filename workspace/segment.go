@@ -50,7 +50,9 @@ func (s *segmenter) segment(text string) {
 		}
 		switch c {
 		case inWord:
-			s.flushCJK()
+			if len(s.run) > 0 {
+				s.flushCJK()
+			}
 			s.mixed = s.mixed || r < 'a' || r > 'z'
 			s.word = utf8.AppendRune(s.word, r)
 		case joiner:
@@ -209,6 +211,12 @@ func (s *segmenter) flushWord() {
 	}
 	raw, mixed := string(s.word), s.mixed
 	s.word, s.mixed = s.word[:0], false
+	if mixed {
+		raw = strings.TrimRight(raw, `_-./\:@'`)
+		if isLower(raw[1:]) && raw[0] < utf8.RuneSelf && unicode.IsLetter(rune(raw[0])) { // it begins or ends a sentence
+			raw, mixed = strings.ToLower(raw), false
+		}
+	}
 	if !mixed {
 		s.spell(raw)
 		if !isStopWord(raw) {
@@ -216,7 +224,6 @@ func (s *segmenter) flushWord() {
 		}
 		return
 	}
-	raw = strings.TrimRight(raw, `_-./\:@'`)
 	pieces := 0
 	for piece := range splitAny(raw, `/\:@`) {
 		pieces++

@@ -13,9 +13,10 @@ const (
 	minHalf     = 3  // letters of a half of a compound
 )
 
-// mayBeMisspelt tells words that a misspelt one is compared with.
-func mayBeMisspelt(w string) bool {
-	return len(w) >= minMisspelt-1 && len(w) <= maxMisspelt+1 && !isEverydayWord(w)
+// isLongAsMisspelt tells words that a misspelt one is compared with by their length;
+// everyday words are none of them.
+func isLongAsMisspelt(w string) bool {
+	return len(w) >= minMisspelt-1 && len(w) <= maxMisspelt+1
 }
 
 // repair replaces terms that no doc has: one that is one edit away from a word that

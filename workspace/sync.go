@@ -359,7 +359,7 @@ func (w *Workspace) take(ctx context.Context, x *index, look walked, whole bool,
 	for _, f := range look.files {
 		sum ^= f.sum()
 	}
-	behind := false
+	behind, total := false, int64(0)
 	var names []string
 	if !whole || sum != known["sum"] {
 		stale, err := w.stale(ctx, x, look, whole)
@@ -372,6 +372,14 @@ func (w *Workspace) take(ctx context.Context, x *index, look walked, whole bool,
 				break
 			}
 			names = append(names, f.path)
+			total += f.size
+		}
+		if total > maxCatchUp && known["behind"] == 0 {
+			// Meanwhile no agent is to look for what is new, nor to wait for the lock.
+			if err := x.write(ctx, func(t *tx) error { return t.exec("INSERT OR REPLACE INTO meta VALUES('behind', 1)") }); err != nil {
+				return 0, err
+			}
+			known["behind"] = 1
 		}
 		if err := w.indexFiles(ctx, x, names...); err != nil {
 			return 0, err
