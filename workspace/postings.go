@@ -32,6 +32,7 @@ type reader struct {
 	conn     *sql.Conn
 	segments []segment
 	pages    map[int64][]byte
+	ids      []int64 // of a page
 }
 
 // segment is a part of the full-text index; each has terms and documents of its own.
@@ -212,7 +213,11 @@ func (r *reader) postings(terms []queryTerm, limit int) ([][]int64, error) {
 	if err := r.open(); err != nil {
 		return nil, err
 	}
-	places, err := r.places(terms)
+	keys := make([]string, len(terms))
+	for i, t := range terms {
+		keys[i] = termKey(t.text)
+	}
+	places, err := r.places(keys)
 	if err != nil {
 		return nil, err
 	}
@@ -232,7 +237,10 @@ func (r *reader) postings(terms []queryTerm, limit int) ([][]int64, error) {
 			return nil, err
 		}
 		var found, more bool
-		if p.part, found, more = page.find(terms[p.list].text); !found {
+		if p.part, found, more, err = page.find(keys[p.list]); err != nil {
+			return nil, err
+		}
+		if !found {
 			continue
 		}
 		p.next = p.page
@@ -264,7 +272,11 @@ func (r *reader) postings(terms []queryTerm, limit int) ([][]int64, error) {
 		waiting = still
 	}
 	for _, p := range open {
-		lists[p.list] = append(lists[p.list], p.ids...)
+		if lists[p.list] == nil {
+			lists[p.list] = p.ids
+		} else {
+			lists[p.list] = append(lists[p.list], p.ids...)
+		}
 	}
 	for i, ids := range lists {
 		newer := func(a, b int64) int { return int(max(-1, min(1, b-a))) }
@@ -278,7 +290,7 @@ func (r *reader) postings(terms []queryTerm, limit int) ([][]int64, error) {
 }
 
 // places tells where terms may be.
-func (r *reader) places(terms []queryTerm) ([]place, error) {
+func (r *reader) places(keys []string) ([]place, error) {
 	var places []place
 	var large []int64
 	byID := map[int64]*segment{}
@@ -289,16 +301,12 @@ func (r *reader) places(terms []queryTerm) ([]place, error) {
 			byID[s.id] = s
 			continue
 		}
-		for list := range terms {
+		for list := range keys {
 			places = append(places, place{list: list, segment: s, page: s.first, end: s.first})
 		}
 	}
 	if len(large) == 0 {
 		return places, nil
-	}
-	keys := make([]string, len(terms))
-	for i, t := range terms {
-		keys[i] = termKey(t.text)
 	}
 	list, err := json.Marshal(keys)
 	if err != nil {
@@ -362,11 +370,14 @@ func (r *reader) collect(p *place, limit int) (done bool, err error) {
 			}
 			part = page.head()
 		}
-		ids, ok := rowids(part)
-		if !ok {
+		var ok bool
+		if r.ids, ok = appendRowids(r.ids[:0], part); !ok {
 			return false, errPostings
 		}
-		for _, id := range slices.Backward(ids) {
+		if p.ids == nil {
+			p.ids = make([]int64, 0, min(len(r.ids), limit))
+		}
+		for _, id := range slices.Backward(r.ids) {
 			if len(p.ids) == limit {
 				return true, nil
 			}
@@ -382,37 +393,27 @@ func (r *reader) collect(p *place, limit int) (done bool, err error) {
 
 // leaf is a page of terms and document lists.
 type leaf struct {
-	b     []byte // without the index
-	first int    // where the first rowid is, 0 if there is none
-	terms []int  // where the terms are
+	b      []byte // without the index
+	first  int    // where the first rowid is, 0 if there is none
+	places []byte // the index: of the first term, and how far each other one is from the one before
 }
 
 func newLeaf(page []byte) (leaf, error) {
 	if len(page) < 4 {
 		return leaf{}, errPostings
 	}
-	l := leaf{first: int(binary.BigEndian.Uint16(page))}
-	end := int(binary.BigEndian.Uint16(page[2:]))
-	if end < 4 || end > len(page) || l.first > end {
+	first, end := int(binary.BigEndian.Uint16(page)), int(binary.BigEndian.Uint16(page[2:]))
+	if end < 4 || end > len(page) || first > end {
 		return leaf{}, errPostings
 	}
-	l.b = page[:end]
-	at := 0
-	for c := (cursor{b: page, at: end}); c.at < len(page); {
-		at += int(min(c.next(), int64(len(page))))
-		if c.bad || at < 4 || at >= end {
-			return leaf{}, errPostings
-		}
-		l.terms = append(l.terms, at)
-	}
-	return l, nil
+	return leaf{page[:end], first, page[end:]}, nil
 }
 
 // head is what the page has of a list that began on one before.
 func (l leaf) head() []byte {
 	end := len(l.b)
-	if len(l.terms) > 0 {
-		end = l.terms[0]
+	if c := (cursor{b: l.places}); len(l.places) > 0 {
+		end = int(min(max(c.next(), 0), int64(end)))
 	}
 	if l.first < 4 || l.first >= end {
 		return nil
@@ -422,39 +423,45 @@ func (l leaf) head() []byte {
 
 // find returns the list of a term as far as it is on the page, and tells whether it
 // may go on.
-func (l leaf) find(term string) (list []byte, found, more bool) {
-	key := termKey(term)
-	var t []byte
-	for i, at := range l.terms {
-		c := cursor{b: l.b, at: at}
+func (l leaf) find(key string) (list []byte, found, more bool, err error) {
+	var buf [64]byte
+	t := buf[:0]
+	places := cursor{b: l.places}
+	for at := int64(0); places.at < len(places.b); {
+		begun := at > 0
+		at += places.next()
+		if places.bad || at < 4 || at >= int64(len(l.b)) {
+			return nil, false, false, errPostings
+		}
+		c := cursor{b: l.b, at: int(at)}
 		keep := int64(0)
-		if i > 0 {
+		if begun {
 			keep = c.next()
 		}
 		n := c.next()
 		if c.bad || keep < 0 || keep > int64(len(t)) || n < 0 || n > int64(len(l.b)-c.at) {
-			return nil, false, false
+			return nil, false, false, errPostings
 		}
 		t = append(t[:keep], l.b[c.at:c.at+int(n)]...)
+		if string(t) < key {
+			continue
+		}
 		if string(t) > key {
-			return nil, false, false
+			break
 		}
-		if string(t) == key {
-			end, last := len(l.b), i == len(l.terms)-1
-			if !last {
-				end = l.terms[i+1]
-			}
-			start := c.at + int(n)
-			return l.b[min(start, end):end], true, last
+		start, end := c.at+int(n), len(l.b)
+		more = places.at == len(places.b)
+		if !more {
+			end = int(min(max(at+places.next(), int64(start)), int64(end)))
 		}
+		return l.b[start:end], true, more, nil
 	}
-	return nil, false, false
+	return nil, false, false, nil
 }
 
-// rowids reads a document list: numbers, each but the first as the difference to the
-// one before; a zero after one tells that it is not in the segment any more.
-func rowids(list []byte) ([]int64, bool) {
-	ids := make([]int64, 0, len(list))
+// appendRowids reads a document list: numbers, each but the first as the difference to
+// the one before; a zero after one tells that it is not in the segment any more.
+func appendRowids(ids []int64, list []byte) ([]int64, bool) {
 	id := int64(0)
 	for c := (cursor{b: list}); c.at < len(list); {
 		id += c.next()

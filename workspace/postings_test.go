@@ -123,9 +123,10 @@ func FuzzPostings(f *testing.F) {
 	f.Add(binary.BigEndian.AppendUint32(make([]byte, 4), 0xFF000001), "b")
 	f.Fuzz(func(t *testing.T, data []byte, term string) {
 		if l, err := newLeaf(data); err == nil {
-			list, _, _ := l.find(term)
-			rowids(list)
-			rowids(l.head())
+			if list, _, _, err := l.find(term); err == nil {
+				appendRowids(nil, list)
+			}
+			appendRowids(nil, l.head())
 		}
 		(&segment{}).bury(data)
 		r := &reader{pages: map[int64][]byte{10: data}}
