@@ -264,17 +264,16 @@ func (c *call) recall(query string, introduce bool, shown []string) <-chan clien
 	return answer
 }
 
-// maxProfile bounds what a session is told of its project, and maxThread what it is
-// told of itself, in characters.
+// What a session is told of its project, and of itself, is read with every prompt.
 const (
-	maxProfile = 1500
-	maxThread  = 800
+	maxIntroduced      = 3   // items of each
+	maxIntroducedChars = 600 // of all of them
 )
 
 // introduction adds what there is to know of the project to an answer, and after a
 // compaction where this session is, as far as the limits of the answer leave room.
 func (c *call) introduction(ctx context.Context, svc client.Service, req client.RecallRequest, res *client.RecallResult) error {
-	add := func(purpose client.Purpose, most int) error {
+	add := func(purpose client.Purpose) error {
 		r := req
 		r.Query, r.Purpose, r.Exclude = "", purpose, slices.Clone(req.Exclude)
 		for _, it := range res.Items {
@@ -285,17 +284,17 @@ func (c *call) introduction(ctx context.Context, svc client.Service, req client.
 		if r.Limit < 1 || r.MaxChars < 1 {
 			return nil
 		}
-		r.MaxChars = min(r.MaxChars, most)
+		r.Limit, r.MaxChars = min(r.Limit, maxIntroduced), min(r.MaxChars, maxIntroducedChars)
 		more, err := svc.Recall(ctx, r)
 		res.Items = append(res.Items, more.Items...)
 		return err
 	}
 	if c.ev.Compacted {
-		if err := add(client.ForCompact, maxThread); err != nil {
+		if err := add(client.ForCompact); err != nil {
 			return err
 		}
 	}
-	return add(client.ForSessionStart, maxProfile)
+	return add(client.ForSessionStart)
 }
 
 // show makes the frame of what was recalled and remembers that the session has

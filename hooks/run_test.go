@@ -361,7 +361,7 @@ func TestProjectContext(t *testing.T) {
 	if len(w.svc.recalled) != 2 {
 		t.Fatalf("asked %+v", w.svc.recalled)
 	}
-	if r := w.svc.recalled[1]; r.Purpose != client.ForSessionStart || r.Query != "" || r.Limit != 4 || r.MaxChars != maxProfile || len(r.Exclude) != 1 {
+	if r := w.svc.recalled[1]; r.Purpose != client.ForSessionStart || r.Query != "" || r.Limit != maxIntroduced || r.MaxChars != maxIntroducedChars || len(r.Exclude) != 1 {
 		t.Errorf("asked %+v", r)
 	}
 	w.hook("prompt", "text", "and then?")

@@ -13,11 +13,13 @@ import (
 const (
 	latestFiles = 20  // files of a project, the newest ones, that a profile is made of
 	latestDocs  = 100 // docs of them
+	threadTurns = 10  // turns of a session, the newest ones, that its thread is made of
+	littleSaid  = 1   // priors of all terms of a prompt; those of less, like "thanks", are small talk
 )
 
 // profile finds what there is to know of a project before anything is asked: its
 // newest notes, which tell what was decided, and what was last said in it, which
-// tells what is open. Notes take at most half of the places.
+// tells what is open. Notes leave one place to that.
 func (r *recall) profile(ctx context.Context, x *index) error {
 	r.hits, r.more = nil, 0
 	root := projectRoot(r.req.Cwd)
@@ -39,7 +41,7 @@ func (r *recall) profile(ctx context.Context, x *index) error {
 		return err
 	}
 	notes, turns = r.unseen(ctx, notes), r.unseen(ctx, turns)
-	most := cmp.Or(r.req.Limit, defaultLimit) / 2
+	most := cmp.Or(r.req.Limit, defaultLimit) - 1
 	r.choose(append(notes[:min(len(notes), most)], turns...))
 	return nil
 }
@@ -48,11 +50,12 @@ func (r *recall) profile(ctx context.Context, x *index) error {
 func (r *recall) thread(ctx context.Context, x *index) error {
 	r.hits, r.more = nil, 0
 	hits, err := r.newest(ctx, x, "SELECT d.id FROM docs d JOIN files f ON f.id = d.file WHERE f.path = ? ORDER BY d.at DESC, d.id DESC LIMIT ?",
-		dialogPath(client.Session{Host: r.req.Host, Scope: r.req.ScopeID, ID: r.req.Session}), recentTurns)
+		dialogPath(client.Session{Host: r.req.Host, Scope: r.req.ScopeID, ID: r.req.Session}), threadTurns)
 	if err != nil {
 		return err
 	}
-	r.choose(r.unseen(ctx, hits))
+	// The turn that goes on has no answer yet, and the host keeps its prompt.
+	r.choose(slices.DeleteFunc(r.unseen(ctx, hits), func(h *hit) bool { return len(h.doc.parts) < 2 }))
 	r.more = 0
 	return nil
 }
@@ -79,10 +82,11 @@ func (r *recall) newest(ctx context.Context, x *index, query string, args ...any
 	return hits, err
 }
 
-// unseen ranks hits and leaves out what the session was shown.
+// unseen leaves out what the session was shown, and small talk.
 func (r *recall) unseen(ctx context.Context, hits []*hit) []*hit {
-	r.rank(hits)
 	hits = r.readTexts(ctx, hits)
 	r.leaveOutShown(hits)
-	return slices.DeleteFunc(hits, func(h *hit) bool { return h.verdict != "" })
+	return slices.DeleteFunc(hits, func(h *hit) bool {
+		return h.verdict != "" || h.kind == dialog && newQuery(h.doc.parts[0].text).priors() < littleSaid
+	})
 }

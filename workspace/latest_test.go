@@ -55,9 +55,11 @@ func TestLatestOfAProject(t *testing.T) {
 	if got := recall(client.RecallRequest{Cwd: "/src/app", Limit: 2}); !strings.HasPrefix(got, "decided ") || !strings.HasSuffix(got, " /src/app/sub") {
 		t.Errorf("a note and a turn: %q", got)
 	}
+	mustAppend(t, w, running, append(testTurn(1, "The pangolin is fed at nine.", "Noted."), testTurn(2, "thanks", "You're welcome.")...)...)
+	mustAppend(t, w, running, testTurn(3, "Who feeds the pangolin on Sundays?", "")[:1]...)
 	res, err := w.Recall(ctx, client.RecallRequest{Purpose: client.ForCompact, Host: running.Host, ScopeID: running.Scope, Session: running.ID, Cwd: "/src/other"})
-	if err != nil || len(res.Items) != 1 || res.Items[0].Snippet != "user: said in /src/app" || res.Omitted != 0 {
-		t.Errorf("the running session: %+v, %v", res, err)
+	if err != nil || len(res.Items) != 1 || res.Items[0].Snippet != "user: The pangolin is fed at nine.\nassistant: Noted." || res.Omitted != 0 {
+		t.Errorf("the running session without small talk and what has no answer yet: %+v, %v", res, err)
 	}
 }
 

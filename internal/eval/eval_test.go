@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -18,13 +19,15 @@ func TestRecallHoldsTheLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	answers, err := d.ask(ctx, "tune", e.ask)
+	answers, err := d.ask(ctx, "all", e.ask)
 	if err != nil {
 		t.Fatal(err)
 	}
-	list := tallies(answers)
+	list, held := tallies(ofPart(answers, "tune")), tallies(ofPart(answers, "held"))
 	var table strings.Builder
 	printTable(&table, list)
+	fmt.Fprintln(&table, "held back")
+	printTable(&table, held)
 	t.Log("\n" + table.String())
 	for _, limit := range []struct {
 		name             string

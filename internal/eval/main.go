@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"log"
 	"os"
+	"slices"
 )
 
 func main() {
@@ -50,7 +51,7 @@ func main() {
 func (d *data) ask(ctx context.Context, part string, ask func(context.Context, query) (answer, error)) ([]answer, error) {
 	var answers []answer
 	for _, q := range d.queries {
-		if part != "all" && q.held != (part == "held") {
+		if !q.in(part) {
 			continue
 		}
 		a, err := ask(ctx, q)
@@ -60,6 +61,13 @@ func (d *data) ask(ctx context.Context, part string, ask func(context.Context, q
 		answers = append(answers, a)
 	}
 	return answers, nil
+}
+
+// in tells the queries of a part.
+func (q query) in(part string) bool { return part == "all" || q.held == (part == "held") }
+
+func ofPart(answers []answer, part string) []answer {
+	return slices.DeleteFunc(slices.Clone(answers), func(a answer) bool { return !a.query.in(part) })
 }
 
 func printMiss(a answer) {

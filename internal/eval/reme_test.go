@@ -40,7 +40,7 @@ func TestBesideReMe(t *testing.T) {
 	}
 	r := startReMe(t, program, dir, len(notes))
 	r.notes = notes
-	theirs, err := d.ask(ctx, "tune", r.ask)
+	theirs, err := d.ask(ctx, "all", r.ask)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,15 +49,17 @@ func TestBesideReMe(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	ours, err := d.ask(ctx, "tune", e.ask)
+	ours, err := d.ask(ctx, "all", e.ask)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var table bytes.Buffer
-	fmt.Fprintf(&table, "ReMe %s\n", r.version)
-	printTable(&table, tallies(theirs))
-	fmt.Fprintln(&table, "the workspace")
-	printTable(&table, tallies(ours))
+	for _, part := range []string{"tune", "held"} {
+		fmt.Fprintf(&table, "ReMe %s, %s\n", r.version, part)
+		printTable(&table, tallies(ofPart(theirs, part)))
+		fmt.Fprintf(&table, "the workspace, %s\n", part)
+		printTable(&table, tallies(ofPart(ours, part)))
+	}
 	t.Log("\n" + table.String())
 	for _, their := range tallies(theirs) {
 		our := find(tallies(ours), their.name)
