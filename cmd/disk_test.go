@@ -105,7 +105,7 @@ func diskRefuses(t *testing.T, step string, errno syscall.Errno) {
 // spool or in the memory.
 func (m *machine) keeps(session, text string) bool {
 	m.Helper()
-	for _, t := range m.spool().Waiting(client.Session{Host: "codex", Scope: "default", ID: session}) {
+	for _, t := range m.spool().Waiting(client.Session{Host: "codex", Scope: "default", ID: session}, time.Time{}) {
 		for _, e := range t.Events {
 			if e.Content == text {
 				return true
@@ -221,7 +221,7 @@ func TestNoRoom(t *testing.T) {
 					return
 				}
 				var disk bytes.Buffer
-				for _, r := range (spool.Spool{Dir: filepath.Join(home, ".reme", "integrations", "spool")}).Waiting(session) {
+				for _, r := range (spool.Spool{Dir: filepath.Join(home, ".reme", "integrations", "spool")}).Waiting(session, time.Time{}) {
 					for _, e := range r.Events {
 						fmt.Fprintln(&disk, e.Content)
 					}

@@ -441,10 +441,11 @@ func digest(text string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// recollect returns what waits of the session, and makes good by it what the state
-// should tell of the names of turns: it may be lost, or not be kept.
+// recollect returns what waits of the session and is younger than its state, with all
+// before it, and makes good by it what the state should tell of the names of turns: it
+// may be lost, or not be kept.
 func (c *call) recollect(s *state.Session) []spool.Turn {
-	waiting := c.Spool.Waiting(c.ev.Session)
+	waiting := c.Spool.Waiting(c.ev.Session, s.UpdatedAt)
 	for _, t := range waiting {
 		number, life, _ := strings.Cut(string(t.Turn), "-")
 		if n, err := strconv.Atoi(number); err == nil && len(number) == len("000001") && life != "" && (s.Life == "" || s.Life == life) {

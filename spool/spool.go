@@ -196,9 +196,18 @@ func (s Spool) eachProvisional(session client.Session, do func(path string, r re
 	return nil
 }
 
-// Waiting returns the session's pending records that can be read, oldest first.
-func (s Spool) Waiting(session client.Session) []Turn {
-	records, _ := s.load(session.Key())
+// Waiting returns the session's pending records that can be read, oldest first; none if
+// the last of them is not younger than a time.
+func (s Spool) Waiting(session client.Session, since time.Time) []Turn {
+	dir := s.pending(session.Key())
+	names, err := names(dir)
+	if err != nil || len(names) == 0 {
+		return nil
+	}
+	if last, err := readTurn(filepath.Join(dir, names[len(names)-1])); err == nil && !last.UpdatedAt.After(since) {
+		return nil
+	}
+	records, _ := load(dir)
 	var out []Turn
 	for _, r := range records {
 		if r.err == nil {

@@ -141,8 +141,11 @@ func TestOpenTurn(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect(t, svc)
-	if got := s.Waiting(session); len(got) != 1 || got[0].Turn != "1" {
+	if got := s.Waiting(session, time.Time{}); len(got) != 1 || got[0].Turn != "1" {
 		t.Errorf("waiting: %+v", got)
+	}
+	if got := s.Waiting(session, s.Now()); len(got) > 0 {
+		t.Errorf("waiting since: %+v", got)
 	}
 	steered := turn("1", "e2")
 	steered.Open = true
