@@ -55,7 +55,9 @@ func (w *Workspace) indexFiles(ctx context.Context, x *index, names ...string) e
 		if err != nil {
 			return err
 		}
-		names = append(names[n:], uncovered...)
+		if names = append(names[n:], uncovered...); len(names) > 0 {
+			x.yield(ctx)
+		}
 	}
 	return nil
 }

@@ -70,7 +70,9 @@ const (
 // server spends its time in other places.
 type index struct {
 	db   *sql.DB
-	file fs.FileInfo // nil in memory
+	file fs.FileInfo   // nil in memory
+	wait time.Duration // for the write lock
+	turn string        // the lock of the line for it
 }
 
 // query is for what is answered in no time.
@@ -200,7 +202,7 @@ func (w *Workspace) open(ctx context.Context) (*index, error) {
 	}
 	var x *index
 	if err == nil && st.Size() > 0 {
-		x, err = openIndex(ctx, path, w.busyWait)
+		x, err = w.openIndex(ctx)
 	} else {
 		x, err = w.create(ctx)
 	}
@@ -213,16 +215,17 @@ func (w *Workspace) open(ctx context.Context) (*index, error) {
 
 // openIndex opens an existing index; x is set if only its version is wrong or
 // it is damaged.
-func openIndex(ctx context.Context, path string, wait time.Duration) (*index, error) {
+func (w *Workspace) openIndex(ctx context.Context) (*index, error) {
+	path := w.indexPath()
 	st, err := os.Stat(path)
 	if err != nil {
 		return nil, err
 	}
-	db, err := openDB(path, wait)
+	db, err := openDB(path, w.busyWait)
 	if err != nil {
 		return nil, err
 	}
-	x := &index{db: db, file: st}
+	x := &index{db: db, file: st, wait: w.busyWait, turn: w.abs(turnLock)}
 	var version int
 	if err := db.QueryRowContext(ctx, synchronous+"PRAGMA user_version").Scan(&version); err != nil {
 		_ = db.Close()
@@ -274,7 +277,7 @@ func (w *Workspace) create(ctx context.Context) (*index, error) {
 	}
 	defer unlock()
 	if st, err := os.Stat(path); err == nil && st.Size() > 0 {
-		return openIndex(ctx, path, w.busyWait)
+		return w.openIndex(ctx)
 	}
 	fresh := path + ".new"
 	for _, suffix := range []string{"", "-wal", "-shm"} {
@@ -305,7 +308,7 @@ func (w *Workspace) create(ctx context.Context) (*index, error) {
 	if errLock == nil { // there has been an index
 		w.state, w.why = IndexRebuilt, ""
 	}
-	return openIndex(ctx, path, w.busyWait)
+	return w.openIndex(ctx)
 }
 
 func makeSchema(ctx context.Context, db *sql.DB, first string) error {

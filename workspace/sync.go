@@ -344,6 +344,7 @@ func (x *index) merge(ctx context.Context) error {
 		}); err != nil || after-before < 2 {
 			return err
 		}
+		x.yield(ctx)
 	}
 }
 

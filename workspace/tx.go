@@ -5,11 +5,16 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+
 	"github.com/agentscope-ai/reme-hook/client"
 	"github.com/agentscope-ai/reme-hook/internal/crash"
+	"github.com/agentscope-ai/reme-hook/internal/durable"
 )
 
 // tx is a write transaction. Statements are prepared once for each.
@@ -41,7 +46,7 @@ func (x *index) write(ctx context.Context, fn func(*tx) error) error {
 	}
 	defer c.Close()
 	t := &tx{ctx: ctx, conn: c, stmts: map[string]*sql.Stmt{}, words: map[string]bool{}}
-	if _, err := c.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
+	if err := x.begin(ctx, c); err != nil {
 		return err
 	}
 	if err = fn(t); err == nil {
@@ -58,6 +63,38 @@ func (x *index) write(ctx context.Context, fn func(*tx) error) error {
 		_, _ = c.ExecContext(context.WithoutCancel(ctx), "ROLLBACK")
 	}
 	return err
+}
+
+const turnLock = privateDir + "/locks/turn.lock"
+
+// begin takes the write lock. Whoever has to wait for it waits in a line: without one,
+// who indexes much would take it again before others see that it is free.
+func (x *index) begin(ctx context.Context, c *sql.Conn) error {
+	wait := fmt.Sprintf("PRAGMA busy_timeout=%d;", x.wait.Milliseconds())
+	_, err := c.ExecContext(ctx, "PRAGMA busy_timeout=0; BEGIN IMMEDIATE;"+wait)
+	if err == nil {
+		return nil
+	}
+	_, _ = c.ExecContext(context.WithoutCancel(ctx), "ROLLBACK")
+	_, _ = c.ExecContext(context.WithoutCancel(ctx), wait)
+	if e := new(sqlite.Error); !errors.As(err, &e) || e.Code()&0xff != sqlite3.SQLITE_BUSY {
+		return err
+	}
+	if unlock, err := durable.Lock(ctx, x.turn); err == nil {
+		defer unlock()
+	}
+	_, err = c.ExecContext(ctx, "BEGIN IMMEDIATE")
+	return err
+}
+
+// yield lets those write who wait for it.
+func (x *index) yield(ctx context.Context) {
+	if x.turn == "" { // in memory
+		return
+	}
+	if unlock, err := durable.Lock(ctx, x.turn); err == nil {
+		unlock()
+	}
 }
 
 func (t *tx) prepare(query string) (*sql.Stmt, error) {
