@@ -1,10 +1,13 @@
 // Command bench times hooks as whole processes, as a host pays for them, beside
 // a static Go program that prints {} (the floor), node and python.
 //
-//	go run ./internal/bench [-runs 50] [-turns 1000] [-memory DIR] [-peer 'NAME=COMMAND']
+//	go run ./internal/bench [-runs 50] [-turns 1000] [-memory DIR] [-peer 'NAME=COMMAND'] [-rebuild]
 //
 // The memory is filled with turns of spliced prose. One in DIR is kept and used
 // again. A peer is the hook of another program: it gets the prompt of Claude Code.
+//
+// With -rebuild only prompts are timed, without and with a process that builds the
+// index of the memory anew.
 //
 // All commands take turns, so that a noisy machine treats them alike. The table
 // has the minimum and the median in milliseconds, the median over the floor's, and
@@ -61,6 +64,7 @@ func main() {
 	runs := flag.Int("runs", 50, "counted runs of each command")
 	turns := flag.Int("turns", 1000, "turns in the memory")
 	memory := flag.String("memory", "", "folder of a memory that is kept, filled if it is not there")
+	rebuild := flag.Bool("rebuild", false, "time prompts beside a process that builds the index anew")
 	var peers []*contender
 	flag.Func("peer", "another program's hook, as NAME=COMMAND", func(arg string) error {
 		name, command, ok := strings.Cut(arg, "=")
@@ -87,7 +91,6 @@ func main() {
 	source, err := prose.Load()
 	check(err)
 	fill(source, hook, *memory, *turns)
-	warm(source, *memory)
 
 	event := func(kind hooks.Kind, prompt, reply string) func(int) []byte {
 		return func(run int) []byte {
@@ -97,6 +100,16 @@ func main() {
 			})
 		}
 	}
+	prompts := &contender{name: "user-prompt-submit, other prompts", argv: []string{hook, "codex", "user-prompt-submit"}, stdin: func(run int) []byte {
+		return event(hooks.Prompt, source.Prompt(run), "")(1e6 + run)
+	}}
+	home := filepath.Join(dir, "home")
+	env := append(os.Environ(), "HOME="+home, "USERPROFILE="+home, "REME_WORKSPACE="+*memory)
+	if *rebuild {
+		besideRebuild(prompts, env, *memory, *runs)
+		return
+	}
+	warm(source, *memory)
 	list := []*contender{
 		{name: "floor: static Go, prints {}", argv: []string{floor}},
 		{name: "hook without work (unknown event)", argv: []string{hook, "codex", "none"}},
@@ -106,9 +119,7 @@ func main() {
 		{name: "session-start", argv: []string{hook, "codex", "session-start"}, stdin: event(hooks.SessionStart, "", "")},
 		{name: "user-prompt-submit, nothing to recall", argv: []string{hook, "codex", "user-prompt-submit"}, stdin: event(hooks.Prompt, "go on", "")},
 		{name: "user-prompt-submit, one fact", argv: []string{hook, "codex", "user-prompt-submit"}, stdin: event(hooks.Prompt, fact, "")},
-		{name: "user-prompt-submit, other prompts", argv: []string{hook, "codex", "user-prompt-submit"}, stdin: func(run int) []byte {
-			return event(hooks.Prompt, source.Prompt(run), "")(1e6 + run)
-		}},
+		prompts,
 		{name: "stop, synced and delivered", argv: []string{hook, "codex", "stop"}, stdin: event(hooks.TurnEnd, "", strings.Repeat("The parser now skips blank lines and the test passes. ", 20))},
 		{name: "mcp, from start to the list of tools", argv: []string{hook, "mcp", "--host", "codex"}, stdin: func(int) []byte { return []byte(listTools) }},
 		{name: "node -e 0", argv: []string{"node", "-e", "0"}},
@@ -119,8 +130,6 @@ func main() {
 		_, err := exec.LookPath(c.argv[0])
 		return err != nil
 	})
-	home := filepath.Join(dir, "home")
-	env := append(os.Environ(), "HOME="+home, "USERPROFILE="+home, "REME_WORKSPACE="+*memory)
 	for run := -2; run < *runs; run++ { // the first two rounds warm up
 		for _, c := range list {
 			took, cpu, out := c.run(env, run)
@@ -139,6 +148,43 @@ func main() {
 	for _, c := range list {
 		m, cpu := median(c.took), median(c.cpu)
 		fmt.Printf(row, c.name, ms(slices.Min(c.took)), ms(m), ms(m-base), ms(cpu), ms(cpu-baseCPU))
+	}
+}
+
+// besideRebuild times prompts, and then as many as there is time for while another
+// process builds the index anew.
+func besideRebuild(prompts *contender, env []string, memory string, runs int) {
+	report := func(name string, took []time.Duration) {
+		slices.Sort(took)
+		fmt.Printf("%-32s %5d prompts, ms: p50 %.1f, p95 %.1f, max %.1f\n", name, len(took), ms(took[len(took)/2]), ms(took[len(took)*95/100]), ms(took[len(took)-1]))
+	}
+	var alone, beside []time.Duration
+	for n := range runs {
+		took, _, _ := prompts.run(env, n)
+		alone = append(alone, took)
+	}
+	report("alone", alone)
+	for _, suffix := range []string{"", "-wal", "-shm"} {
+		if err := os.Remove(filepath.Join(memory, "metadata", "reme-hook", "index.sqlite"+suffix)); err != nil && !os.IsNotExist(err) {
+			check(err)
+		}
+	}
+	cmd := exec.Command(prompts.argv[0], "status", "--json")
+	cmd.Env = env
+	start := time.Now()
+	check(cmd.Start())
+	done := make(chan error, 1)
+	go func() { done <- cmd.Wait() }()
+	for n := runs; ; n++ {
+		select {
+		case err := <-done:
+			check(err)
+			report(fmt.Sprintf("beside a rebuild of %.1f s", time.Since(start).Seconds()), beside)
+			return
+		default:
+			took, _, _ := prompts.run(env, n)
+			beside = append(beside, took)
+		}
 	}
 }
 
