@@ -3,16 +3,16 @@ package workspace
 import "math"
 
 // What makes a chance: a logistic regression on the best candidate of each prompt
-// of the set, and on the right one. `go run ./internal/eval -fit` prints them.
+// of the set, and on the right one. `go run ./internal/eval -part all -fit` prints them.
 const (
-	chanceBias     = -2.6
-	chanceCover    = 4.2
-	chanceEvidence = 3.7
+	chanceBias     = -3.1
+	chanceCover    = 4.6
+	chanceEvidence = 3.9
 	noEvidence     = 0.05 // is taken for none
 )
 
 // leastChance is that of what is put before an agent that did not ask for it.
-const leastChance = 0.5
+const leastChance = 0.48
 
 // chance is how likely it is that a doc is what was asked for if it covers a share
 // of the query, by terms of so much evidence.

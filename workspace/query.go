@@ -295,8 +295,29 @@ func (q *query) sum(has func(queryTerm) bool) (sum float64) {
 }
 
 // evidence tells how unlikely it is that a doc has some terms by accident: 1 for a
-// word that no other doc has.
-func (q *query) evidence(has func(queryTerm) bool) float64 { return q.sum(has) / math.Log(1+q.docs) }
+// word that no other doc has. Pairs of characters that overlap say less than pairs
+// that do not: the three of a word of four characters as much as two.
+func (q *query) evidence(has func(queryTerm) bool) float64 {
+	words, pairs, number := 0.0, 0.0, 0
+	characters := map[rune]bool{}
+	for _, t := range q.terms {
+		switch {
+		case !has(t):
+		case t.kind < han:
+			words += t.weight
+		default:
+			pairs += t.weight
+			number++
+			for _, r := range t.text {
+				characters[r] = true
+			}
+		}
+	}
+	if number > 0 {
+		pairs *= min(1, float64(len(characters))/float64(2*number))
+	}
+	return (words + pairs) / math.Log(1+q.docs)
+}
 
 // names lists the terms of a mask.
 func (q *query) names(mask uint32) []string {

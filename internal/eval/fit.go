@@ -48,7 +48,7 @@ func examples(answers []answer) []example {
 
 // fit climbs to the model that makes the examples likeliest.
 func fit(list []example) (m model) {
-	const steps, rate = 20000, 0.5
+	const steps, rate = 6000, 1.0
 	for range steps {
 		var g model
 		for _, e := range list {
@@ -73,22 +73,26 @@ func fit(list []example) (m model) {
 func printFit(w io.Writer, answers []answer) {
 	m := fit(examples(answers))
 	fmt.Fprintf(w, "chanceBias     = %.1f\nchanceCover    = %.1f\nchanceEvidence = %.1f\n\n", m.bias, m.cover, m.evidence)
-	fmt.Fprintf(w, "cross-validated\n%8s %6s %6s\n", "least", "r@5", "false")
+	fmt.Fprintf(w, "cross-validated%15s%15s\n%8s  %6s %6s  %6s %6s\n", "tune", "held", "least", "r@5", "false", "r@5", "false")
 	const folds = 5
 	var models [folds]model
 	for f := range folds {
 		models[f] = fit(examples(slices.DeleteFunc(slices.Clone(answers), func(a answer) bool { return fold(a, folds) == f })))
 	}
 	for _, least := range []float64{0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.7} {
-		var judged []answer
-		for _, a := range answers {
-			if a.query.running == nil {
-				a.items = likely(a, models[fold(a, folds)], least)
-				judged = append(judged, a)
+		fmt.Fprintf(w, "%8.2f", least)
+		for _, part := range []string{"tune", "held"} {
+			var judged []answer
+			for _, a := range ofPart(answers, part) {
+				if a.query.running == nil {
+					a.items = likely(a, models[fold(a, folds)], least)
+					judged = append(judged, a)
+				}
 			}
+			list := tallies(judged)
+			fmt.Fprintf(w, "  %6.3f %5.1f%%", find(list, allButTypos).recall5(), 100*find(list, nothing).falseShare())
 		}
-		list := tallies(judged)
-		fmt.Fprintf(w, "%8.2f %6.3f %5.1f%%\n", least, find(list, allButTypos).recall5(), 100*find(list, nothing).falseShare())
+		fmt.Fprintln(w)
 	}
 }
 
