@@ -109,9 +109,10 @@ func FuzzSegment(f *testing.F) {
 func FuzzSnippet(f *testing.F) {
 	f.Add("The pangolin met. It was 项目评审安排在周四。 e\u0301 👨‍👩‍👧 end", "pangolin 评审", 20)
 	f.Add(strings.Repeat("x", 300), "x", 10)
+	f.Add("Use this. ```0", "0", 20) // no block begins within a line
 	f.Add("Do this. ```go\nx := 1\n```\nAnd that.\n```\npangolin()\nmore()\n```\nDone.", "pangolin", 50)
 	f.Fuzz(func(t *testing.T, text, query string, n int) {
-		if n < 0 || n > 5000 {
+		if n < 0 || n > 5000 || strings.Contains(text, "user: ") || strings.Contains(text, "assistant: ") { // fences could not tell who says it
 			return
 		}
 		d := docText{parts: []docPart{{"user", harmless.Text(strings.ToValidUTF8(text, ""))}, {"assistant", harmless.Text(strings.ToValidUTF8(text, ""))}}}

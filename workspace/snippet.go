@@ -166,8 +166,9 @@ func excerpt(text string, weights map[string]float64, n int) (string, bool) {
 	}
 	out := strings.Join(sentences[from:to+1], "")
 	before, after := from > 0, to+1 < len(sentences)
+	block := beginsBlock(sentences, from)
 	if countChars(strings.TrimSpace(out)) > n {
-		if isCode(sentences[best]) {
+		if block {
 			out = cutCode(sentences[best], weights, n)
 		} else {
 			var late, early bool
@@ -178,7 +179,7 @@ func excerpt(text string, weights map[string]float64, n int) (string, bool) {
 	if out = strings.TrimSpace(out); out == "" {
 		return "", true
 	}
-	if before && isCode(out) {
+	if before && block {
 		out = "…\n" + out
 	} else if before {
 		out = "…" + out
@@ -213,7 +214,12 @@ func heaviest(pieces []string, weights map[string]float64) int {
 
 const fence = "```"
 
-func isCode(unit string) bool { return strings.HasPrefix(strings.TrimLeft(unit, " "), fence) }
+func isCode(unit string) bool { return strings.HasPrefix(strings.TrimLeft(unit, " \t"), fence) }
+
+// beginsBlock tells whether a unit is a block of code: a fence within a line is none.
+func beginsBlock(units []string, i int) bool {
+	return isCode(units[i]) && (i == 0 || strings.HasSuffix(units[i-1], "\n"))
+}
 
 // splitUnits cuts a text into blocks of code, with their fences, and the sentences
 // between them; joined, the pieces are the text. A block that is not closed goes to
