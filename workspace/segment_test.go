@@ -115,7 +115,8 @@ func FuzzSnippet(f *testing.F) {
 		if n < 0 || n > 5000 || strings.Contains(text, "user: ") || strings.Contains(text, "assistant: ") { // fences could not tell who says it
 			return
 		}
-		d := docText{parts: []docPart{{"user", harmless.Text(strings.ToValidUTF8(text, ""))}, {"assistant", harmless.Text(strings.ToValidUTF8(text, ""))}}}
+		text = harmless.Text(strings.ToValidUTF8(text, ""))
+		d := docText{parts: []docPart{{"user", text}, {"assistant", text}}}
 		q := newQuery(query)
 		for i := range q.asked {
 			q.terms = append(q.terms, q.asked[i])
@@ -139,7 +140,7 @@ func FuzzSnippet(f *testing.F) {
 
 // fences counts the lines that begin or end a block of code.
 func fences(text string) (n int) {
-	for line := range strings.SplitSeq(harmless.Text(text), "\n") {
+	for line := range strings.SplitSeq(text, "\n") {
 		if isCode(strings.TrimPrefix(strings.TrimPrefix(line, "user: "), "assistant: ")) {
 			n++
 		}
