@@ -40,11 +40,12 @@ func (r *recall) askElsewhere(ctx context.Context) <-chan []reme.Passage {
 		wait = min(wait, time.Until(deadline)-answerTime)
 	}
 	ctx, cancel := context.WithTimeout(ctx, wait)
+	search, query, limit := r.w.elsewhere.Search, cutBytes(r.req.Query, maxAskedElsewhere), cmp.Or(r.req.Limit, defaultLimit) // r changes meanwhile
 	go func() {
 		defer close(answer)
 		defer cancel()
 		defer func() { _ = recover() }() // what it says is not worth the agent's prompt
-		answer <- r.w.elsewhere.Search(ctx, cutBytes(r.req.Query, maxAskedElsewhere), cmp.Or(r.req.Limit, defaultLimit))
+		answer <- search(ctx, query, limit)
 	}()
 	return answer
 }
