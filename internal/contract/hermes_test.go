@@ -227,7 +227,9 @@ func TestHermesInteractive(t *testing.T) {
 	}
 	if sessions = slices.Compact(sessions); len(sessions) == 2 {
 		w.shown(requests[2], 1, billing)
-		w.ingested(h, 3, named)
+		// Where Hermes' database told nothing of the last turn yet, a turn has a name that the log does not have.
+		unknown := slices.ContainsFunc(w.rows(h), func(r row) bool { return !strings.HasPrefix(r.ID, "after-") })
+		w.ingested(h, 3, naming(!unknown))
 	}
 }
 
