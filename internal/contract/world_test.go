@@ -267,7 +267,8 @@ func (w *world) say(h Host, session, prompt string, steps ...Step) Result {
 func (w *world) well(h Host, r Result, reply string) {
 	w.Helper()
 	if r.Code != 0 || r.Reply != reply {
-		w.Fatalf("%s: exit status %d, reply %q, want 0 and %q\n%s\n%s", h.Name(), r.Code, r.Reply, reply, r.Stdout, r.Stderr)
+		w.Logf("%s wrote\n%s\n%s", h.Name(), r.Stdout, r.Stderr)
+		w.Fatalf("%s: exit status %d, reply %q, want 0 and %q", h.Name(), r.Code, r.Reply, reply)
 	}
 	if len(r.Complaints) > 0 {
 		w.Errorf("%s complains about hooks:\n%s", h.Name(), strings.Join(r.Complaints, "\n"))
