@@ -59,6 +59,8 @@ func (o *OpenClaw) Configure() error {
 			"model": map[string]any{"primary": "fake/fake-model"}, "workspace": o.Project, "skipBootstrap": true,
 			// The other mode refuses summaries without its headings.
 			"compaction": map[string]any{"mode": "default", "keepRecentTokens": 200},
+			// Its turns would come at a time that OpenClaw draws.
+			"heartbeat": map[string]any{"every": "0m"},
 		}},
 		"gateway":   map[string]any{"mode": "local", "bind": "loopback", "port": port, "auth": map[string]any{"mode": "token", "token": "fake-token"}},
 		"telemetry": map[string]any{"enabled": false}, "update": map[string]any{"checkOnStart": false},

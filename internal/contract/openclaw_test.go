@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // withGateway puts OpenClaw on the machine, which is driven through a gateway once [world.startGateway] was called.
@@ -33,6 +34,24 @@ func (w *world) command(o *OpenClaw, want string, args ...string) {
 	if err != nil || r.Code != 0 || !strings.Contains(r.Stdout, want) {
 		w.Errorf("openclaw %s: exit status %d, %v, want %q\n%s%s", strings.Join(args, " "), r.Code, err, want, r.Stdout, r.Stderr)
 	}
+}
+
+// heartbeat has OpenClaw look after itself, told of an event, and returns what it asks the model then.
+func (w *world) heartbeat(o *OpenClaw, event string) Request {
+	w.Helper()
+	n := len(o.Model.Requests(Main))
+	w.command(o, "ok", "system", "event", "--text", event, "--mode", "now")
+	look := time.NewTicker(100 * time.Millisecond)
+	defer look.Stop()
+	limit := time.After(turnLimit)
+	for len(o.Model.Requests(Main)) == n {
+		select {
+		case <-look.C:
+		case <-limit:
+			w.Fatal("no heartbeat")
+		}
+	}
+	return w.last(o, Main)
 }
 
 const openclawConfig = ".openclaw/openclaw.json"
@@ -64,6 +83,13 @@ func TestOpenClawGateway(t *testing.T) {
 	w.say(o, s, askBilling, Step{Text: "On 23 March."})
 	w.shown(w.last(o, Main), 1, billing)
 
+	// Nobody said what a heartbeat says.
+	w.delivered()
+	rows := len(w.rows(o))
+	if asked := w.heartbeat(o, askBilling); !strings.Contains(asked.Text(), askBilling) || len(asked.Frames()) > 0 {
+		w.Errorf("a heartbeat asks %q", asked.Messages[1:])
+	}
+
 	// The tools of the plugin.
 	tool := func(name string, args map[string]any) Step {
 		return Step{Tool: "tool_call", Args: map[string]any{"id": name, "args": args}}
@@ -80,6 +106,11 @@ func TestOpenClawGateway(t *testing.T) {
 		if len(results) != 5 || !strings.Contains(results[i], want) || strings.Contains(results[i], "cannot be reached") {
 			w.Errorf("tool results %q, want %q in number %d", results, want, i)
 		}
+	}
+
+	w.delivered()
+	if got := len(w.rows(o)); got != rows+2 {
+		w.Errorf("%d rows, want %d", got, rows+2)
 	}
 
 	// A compaction and /new flush, and the session goes on.
@@ -110,7 +141,7 @@ func TestOpenClawGateway(t *testing.T) {
 	}
 	w.ingested(o, 8, named)
 
-	rows := len(w.rows(o))
+	rows = len(w.rows(o))
 	const program = ".reme/integrations/bin/reme-hook"
 	for name, script := range map[string]string{
 		"missing": "",
