@@ -20,6 +20,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -47,8 +48,9 @@ func (w *world) serving(o ServeOptions, l *limits, t timeouts) running {
 	ctx, cancel := context.WithCancel(w.Context())
 	done := make(chan error, 1)
 	go func() { done <- w.serve(ctx, listener, o, l, t) }()
-	w.Cleanup(cancel)
-	return running{listener.Addr().String(), func() error { cancel(); return <-done }}
+	stop := sync.OnceValue(func() error { cancel(); return <-done })
+	w.Cleanup(func() { _ = stop() }) // it writes until it has ended
+	return running{listener.Addr().String(), stop}
 }
 
 func (r running) dial(t *testing.T, said string) net.Conn {
