@@ -258,9 +258,9 @@ func TestBusyIndex(t *testing.T) {
 		}
 		return sync.OnceFunc(func() { db.Close() })
 	}
-	hurry := func(do func(context.Context) error) {
+	hurry := func(limit time.Duration, do func(context.Context) error) {
 		t.Helper()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), limit)
 		defer cancel()
 		if err := do(ctx); err != nil {
 			t.Error(err)
@@ -268,18 +268,18 @@ func TestBusyIndex(t *testing.T) {
 	}
 
 	release := alone()
-	hurry(func(ctx context.Context) error {
+	hurry(time.Second, func(ctx context.Context) error {
 		res, err := w.Append(ctx, client.AppendRequest{Session: s, Events: testTurn(2, "And the port?", "2334")})
 		if res.Appended != 2 || len(res.EventIDs) != 2 {
 			t.Errorf("append: %+v", res)
 		}
 		return err
 	})
-	hurry(func(ctx context.Context) error {
+	hurry(time.Second, func(ctx context.Context) error {
 		_, err := w.Flush(ctx, client.FlushRequest{Session: s, Reason: client.TurnEnd})
 		return err
 	})
-	hurry(func(ctx context.Context) error {
+	hurry(4*time.Second, func(ctx context.Context) error { // it waits a quarter of it, and needs some for an index of its own
 		res, err := w.Recall(ctx, client.RecallRequest{Query: "pangolin mascot"})
 		if len(res.Items) != 1 {
 			t.Errorf("recalled %+v", res)
