@@ -310,7 +310,7 @@ func statusOf(err error) int {
 		return http.StatusInternalServerError
 	case e.Class == client.Retryable:
 		return http.StatusServiceUnavailable
-	case errors.Is(err, fs.ErrNotExist):
+	case e.Field == jobField, errors.Is(err, fs.ErrNotExist):
 		return http.StatusNotFound
 	case e.Field == argumentsField:
 		return http.StatusUnprocessableEntity
