@@ -2,7 +2,7 @@ package client
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"maps"
 	"net"
 	"net/http"
@@ -78,7 +78,7 @@ func dial(ctx context.Context, network, address string) (net.Conn, error) {
 	}
 	c, err6 := d.DialContext(ctx, network, net.JoinHostPort("::1", port))
 	if err6 != nil {
-		return nil, errors.Join(err4, err6)
+		return nil, fmt.Errorf("%w; %w", err4, err6) // on one line
 	}
 	return c, nil
 }

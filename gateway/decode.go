@@ -17,8 +17,11 @@ type reason string
 
 func (r reason) Error() string { return string(r) }
 
-// argumentsField stands for all arguments together.
-const argumentsField = "arguments"
+// What is to blame if it is not a field of a request.
+const (
+	jobField       = "job"
+	argumentsField = "arguments" // all of them together
+)
 
 // decode reads the arguments of a job into the struct at req. Names are matched
 // exactly and null counts as absent. A field without omitempty or omitzero must be

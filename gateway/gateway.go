@@ -24,7 +24,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"slices"
 	"strings"
@@ -80,12 +79,11 @@ func Failure(err error) Answer {
 const callLimit = time.Minute
 
 // Call does a job. The arguments are a JSON object, or nothing. A bad request is
-// a permanent [*client.Error]; a job that is not there also matches
-// [fs.ErrNotExist].
+// a permanent [*client.Error]; it is of the field "job" if there is no such job.
 func (g *Gateway) Call(ctx context.Context, name string, arguments []byte) (a Answer, err error) {
 	i := slices.IndexFunc(g.jobs, func(j Job) bool { return j.Name == name })
 	if i < 0 {
-		return a, &client.Error{Class: client.Permanent, Field: "job", Reason: "must be one of " + strings.Join(names(g.jobs), ", "), Err: fs.ErrNotExist}
+		return a, &client.Error{Class: client.Permanent, Field: jobField, Reason: "must be one of " + strings.Join(names(g.jobs), ", ")}
 	}
 	ctx, cancel := context.WithTimeout(ctx, g.limit)
 	defer cancel()

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -202,9 +201,6 @@ func TestRefused(t *testing.T) {
 		if !errors.As(err, &e) || e.Class != client.Permanent || e.Field == "" || !strings.HasPrefix(err.Error(), test.want) {
 			t.Errorf("%s %s: %v, want %s", test.job, test.arguments, err, test.want)
 		}
-	}
-	if _, err := w.Call(t.Context(), "delete", nil); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("an unknown job: %v", err)
 	}
 	if a := w.call("daily_list", `{}`); a.Metadata["count"] != 0 {
 		t.Errorf("something was written: %+v", a)

@@ -89,8 +89,7 @@ func (g *Gateway) handler(o HandlerOptions, l *limits) (http.Handler, error) {
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	start := time.Now()
 	answered := &statusWriter{ResponseWriter: w, status: http.StatusOK}
-	// Also for a request that is refused: package http reads on before it answers.
-	_ = http.NewResponseController(w).SetReadDeadline(start.Add(h.limits.bodyTime)) // an error in tests without a connection
+	h.bodyDeadline(w) // also for a request that is refused: package http reads on before it answers
 	route, err := h.serve(answered, r)
 	attrs := []any{"route", route, "took_ms", time.Since(start).Milliseconds()}
 	if err != nil {
@@ -214,6 +213,7 @@ func (h *handler) read(w http.ResponseWriter, r *http.Request) (body []byte, rel
 			forget()
 		}
 	}()
+	h.bodyDeadline(w) // the wait for room is not the client's
 	body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBody))
 	var large *http.MaxBytesError
 	switch {
@@ -226,6 +226,11 @@ func (h *handler) read(w http.ResponseWriter, r *http.Request) (body []byte, rel
 	}
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 	return body, forget, nil
+}
+
+// bodyDeadline gives the client of a request time to send a body.
+func (h *handler) bodyDeadline(w http.ResponseWriter) {
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(h.limits.bodyTime)) // an error in tests without a connection
 }
 
 // isNested tells whether a JSON text goes deeper than max.
@@ -305,7 +310,7 @@ func statusOf(err error) int {
 		return http.StatusInternalServerError
 	case e.Class == client.Retryable:
 		return http.StatusServiceUnavailable
-	case errors.Is(err, fs.ErrNotExist):
+	case e.Field == jobField, errors.Is(err, fs.ErrNotExist):
 		return http.StatusNotFound
 	case e.Field == argumentsField:
 		return http.StatusUnprocessableEntity

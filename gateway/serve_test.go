@@ -194,6 +194,43 @@ func TestConcurrencyLimits(t *testing.T) {
 	}
 }
 
+// deadlines are those that a handler has set for its request's body.
+type deadlines struct {
+	*httptest.ResponseRecorder
+	set chan time.Time
+}
+
+// SetReadDeadline is for [http.ResponseController].
+func (d deadlines) SetReadDeadline(t time.Time) error {
+	d.set <- t
+	return nil
+}
+
+// A request that has waited for room has all the time that there is for its body.
+func TestWaitForRoom(t *testing.T) {
+	t.Parallel()
+	l := newLimits()
+	h, err := newWorld(t).Gateway.handler(HandlerOptions{Log: slog.New(slog.DiscardHandler)}, l)
+	if err != nil || !l.bodies.TryAcquire(maxBodies) {
+		t.Fatal(err)
+	}
+	w := deadlines{httptest.NewRecorder(), make(chan time.Time, 8)}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		h.ServeHTTP(w, post("/version", `{}`))
+	}()
+	<-w.set
+	free := time.Now()
+	l.bodies.Release(maxBodies)
+	if <-ended; w.Code != http.StatusOK {
+		t.Errorf("status %d: %s", w.Code, w.Body)
+	}
+	if again := <-w.set; again.Before(free.Add(bodyTime)) {
+		t.Errorf("the body has to come in %v", again.Sub(free))
+	}
+}
+
 func TestServeTLS(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

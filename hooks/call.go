@@ -348,12 +348,19 @@ func (c *call) turnEnd() {
 			return nil
 		}
 		end := spool.Turn{Turn: turn, Flush: client.TurnEnd}
-		if answered := c.host.clean(c.ev.Answered); answered != "" && s.Prompts == 0 {
-			if answered == redact.Private {
+		said := 0
+		for _, text := range c.ev.Answered {
+			if text = c.host.clean(text); text == "" {
+				continue
+			}
+			if said++; said <= s.Prompts {
+				continue
+			}
+			if text == redact.Private {
 				return nil
 			}
-			s.Prompts = 1
-			end.Events = append(end.Events, c.event(client.NewEventID(turn, client.User, 1), client.User, answered))
+			s.Prompts = said
+			end.Events = append(end.Events, c.event(client.NewEventID(turn, client.User, said), client.User, text))
 		}
 		// A turn that another hook made go on ends again, sometimes with the same words.
 		if sum := digest(text); text != "" && sum != s.LastReply && text != last(waiting, turn, client.Assistant) {

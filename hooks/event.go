@@ -37,9 +37,9 @@ type Event struct {
 
 	Prompt string // Prompt: what the user wrote
 	Reply  string // TurnEnd: the agent's last message
-	// Answered (TurnEnd) is the prompt once more, from hosts that do not announce
-	// every prompt. It is kept if there was no Prompt.
-	Answered string
+	// Answered (TurnEnd) is all that the user said in the turn once more, from hosts
+	// that do not announce all of it. What is behind the announced is kept.
+	Answered []string
 
 	Summary string // PostCompact: what the host made of the conversation
 	Note    string // MemoryWrite: what the agent wrote

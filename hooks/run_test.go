@@ -122,7 +122,7 @@ func newWorld(t *testing.T) *world {
 			"compact": PreCompact, "compacted": PostCompact, "end": SessionEnd, "tool": PreToolUse, "memory": MemoryWrite},
 		Decode: func(_ Kind, p Payload) Event {
 			return Event{Name: p.String("name"), Session: client.Session{Scope: "s", ID: p.String("session")}, Turn: client.TurnID(p.String("turn")),
-				Cwd: p.String("cwd"), Prompt: p.Text("text"), Reply: p.Text("text"), Summary: p.Text("text"), Answered: p.Text("answered"), Note: p.Text("text"), Subagent: p.String("agent") != "",
+				Cwd: p.String("cwd"), Prompt: p.Text("text"), Reply: p.Text("text"), Summary: p.Text("text"), Answered: strings.Split(p.Text("answered"), "|"), Note: p.Text("text"), Subagent: p.String("agent") != "",
 				ContextLost: p.String("source") != "", TurnLost: p.String("source") == "compact", Compacted: p.String("source") == "compact", Paths: []string{p.String("path")}}
 		},
 		Encode:     func(_ Event, o Outcome) []byte { return []byte(o.Context + o.Deny) },
@@ -446,7 +446,7 @@ func TestMemoryWrites(t *testing.T) {
 }
 
 // A host that sends the prompt with the reply again does not have it kept twice,
-// also if the next turn has begun.
+// also if the next turn has begun. What was not announced is kept.
 func TestAnswered(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -458,7 +458,11 @@ func TestAnswered(t *testing.T) {
 	w.hook("stop", "text", "3", "answered", "three", "turn", "t3")
 	w.hook("stop", "text", "4", "answered", "four", "turn", "t4")
 	w.hook("stop", "text", "5", "answered", "<private>five</private>", "turn", "t5")
-	w.expect("t1:user one", "t1:assistant 1", "t2:user two", "t2:assistant 2", "t3:user three", "t3:assistant 3", "t4:user four", "t4:assistant 4")
+	w.hook("prompt", "text", "six", "turn", "t6")
+	w.hook("stop", "text", "6", "answered", "six| |seven|eight", "turn", "t6")
+	w.hook("stop", "text", "7", "answered", "six|seven|eight|nine", "turn", "t6")
+	w.expect("t1:user one", "t1:assistant 1", "t2:user two", "t2:assistant 2", "t3:user three", "t3:assistant 3", "t4:user four", "t4:assistant 4",
+		"t6:user six", "t6:user:2 seven", "t6:user:3 eight", "t6:assistant 6", "t6:user:4 nine", "t6:assistant:2 7")
 }
 
 func TestWhatIsNotCaptured(t *testing.T) {

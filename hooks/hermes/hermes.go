@@ -69,7 +69,7 @@ func decode(kind hooks.Kind, p hooks.Payload) hooks.Event {
 	case hooks.Prompt:
 		e.Prompt = said(p.Text("query"))
 	case hooks.TurnEnd:
-		e.Answered, e.Reply = said(p.Text("user_content")), p.Text("assistant_content")
+		e.Answered, e.Reply = []string{said(p.Text("user_content"))}, p.Text("assistant_content")
 	case hooks.PreCompact:
 		// What is left is a summary and the end of the conversation.
 		e.ContextLost, e.TurnLost = true, true

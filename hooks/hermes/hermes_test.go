@@ -3,6 +3,7 @@ package hermes
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,7 +23,7 @@ func TestRealPayloads(t *testing.T) {
 	wants := map[string]func(hooks.Event) bool{
 		"prefetch": func(e hooks.Event) bool { return e.Prompt == "alpha one is a fact" && len(e.Turn) == 32 },
 		"sync_turn": func(e hooks.Event) bool {
-			return e.Answered == "alpha one is a fact" && e.Reply == "A1" && len(e.Turn) == 32
+			return slices.Equal(e.Answered, []string{"alpha one is a fact"}) && e.Reply == "A1" && len(e.Turn) == 32
 		},
 		"on_pre_compress":                        func(e hooks.Event) bool { return e.ContextLost && e.TurnLost },
 		"on_session_end":                         func(e hooks.Event) bool { return !e.ContextLost },

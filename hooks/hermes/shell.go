@@ -73,7 +73,7 @@ func decodeShell(kind hooks.Kind, p hooks.Payload) hooks.Event {
 		// conversation as long as it is in the model's context.
 		e.ContextLost = !bytes.Contains(extra["conversation_history"], []byte("<reme-context"))
 	case hooks.TurnEnd:
-		e.Answered, e.Reply = said(asked), extra.Text("assistant_response")
+		e.Answered, e.Reply = []string{said(asked)}, extra.Text("assistant_response")
 	case hooks.PreToolUse:
 		if path := p.Object("tool_input").String("path"); path != "" {
 			e.Paths = []string{path}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -26,7 +27,7 @@ func TestRealShellPayloads(t *testing.T) {
 		},
 		"pre_llm_call.second": func(e hooks.Event) bool { return e.Prompt == "two" && !e.ContextLost && !e.Subagent },
 		"post_llm_call": func(e hooks.Event) bool {
-			return e.Answered == "after new" && e.Reply == "RF2" && e.Turn == "20261129_202041_392932:20261129_202041_392932:932bb250" && !e.Subagent
+			return slices.Equal(e.Answered, []string{"after new"}) && e.Reply == "RF2" && e.Turn == "20261129_202041_392932:20261129_202041_392932:932bb250" && !e.Subagent
 		},
 		"pre_tool_call":                   func(e hooks.Event) bool { return e.Paths[0] == "reme://daily/x.md" && !e.Subagent },
 		"on_session_finalize":             func(e hooks.Event) bool { return !e.Subagent },

@@ -39,7 +39,7 @@ func FuzzDecode(f *testing.F, a *hooks.Adapter) {
 			if out := a.Encode(e, hooks.Outcome{}); len(out) > 0 {
 				t.Errorf("says %q for nothing", out)
 			}
-			for _, text := range []string{e.Prompt, e.Reply, e.Answered, e.Summary, e.Note} {
+			for _, text := range append(e.Answered, e.Prompt, e.Reply, e.Summary, e.Note) {
 				if kept := hooks.Clean(text); hooks.StripFrames(kept) != kept {
 					t.Errorf("a frame is kept of %q", text)
 				}

@@ -3,6 +3,7 @@ package openclaw
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,11 +16,11 @@ import (
 // user's message, which has that id if it came through a gateway.
 type fold struct {
 	begun time.Time // what is older came from another session
-	turns []*turn
-	open  *turn // the last of turns, while it goes on
+	turns []*turnLog
+	open  *turnLog // the last of turns, while it goes on
 }
 
-type turn struct {
+type turnLog struct {
 	hooks.LogTurn
 	from   int64
 	run    string
@@ -69,9 +70,10 @@ func (f *fold) take(text []byte, seq int64) bool {
 	m := e.Object("message")
 	switch m.String("role") {
 	case "user":
-		f.open = nil
-		if isUsers(hooks.Payload{"inputProvenance": m["provenance"]}) {
+		if isSaid(m) {
 			f.user(m, at, seq, e.String("id"))
+		} else if f.running() == nil {
+			f.open = nil
 		}
 	case "assistant":
 		f.assistant(m, at)
@@ -83,7 +85,10 @@ func (f *fold) user(m hooks.Payload, at time.Time, seq int64, id string) {
 	if key, ok := strings.CutSuffix(m.String("idempotencyKey"), ":user"); ok {
 		id = key
 	}
-	f.open = &turn{LogTurn: hooks.LogTurn{ID: client.TurnID(id)}, from: seq, going: true}
+	if t := f.running(); t != nil {
+		seq = t.from // it may be said in the middle of that turn
+	}
+	f.open = &turnLog{LogTurn: hooks.LogTurn{ID: client.TurnID(id)}, from: seq, going: true}
 	if text := said(m.Text("content")); text != "" {
 		f.open.Messages = []hooks.LogMessage{{Role: client.User, Text: text, At: at}}
 	}
@@ -92,12 +97,23 @@ func (f *fold) user(m hooks.Payload, at time.Time, seq int64, id string) {
 
 func (f *fold) assistant(m hooks.Payload, at time.Time) {
 	run := m.Object("__openclaw").String("runId")
-	if f.open != nil && f.open.run == "" {
-		f.name(run)
-	}
 	n := len(f.turns)
-	if run == "" || n == 0 || f.turns[n-1].run != run {
-		return // nobody asked for it, or OpenClaw wrote it itself
+	if f.open != nil && f.open.run == "" {
+		if run == "" && f.open.isCommand() && m.String("idempotencyKey") == string(f.open.ID) {
+			// OpenClaw itself has done what the user told it to.
+			f.turns = f.turns[:n-1]
+			f.open = f.running()
+			return
+		}
+		f.name(run)
+		n = len(f.turns)
+	}
+	if run == "" {
+		return // OpenClaw wrote it itself
+	}
+	if n == 0 || f.turns[n-1].run != run {
+		f.open = nil
+		return // nobody asked for it
 	}
 	t := f.turns[n-1]
 	if text := m.Text("content"); text != "" {
@@ -113,20 +129,43 @@ func (f *fold) assistant(m hooks.Payload, at time.Time) {
 	t.going = f.open != nil
 }
 
+// running is the turn of the run that goes on, if there is one.
+func (f *fold) running() *turnLog {
+	for _, t := range slices.Backward(f.turns) {
+		if t.run != "" && t.going {
+			return t
+		}
+		if t.run != "" {
+			break
+		}
+	}
+	return nil
+}
+
+// isCommand tells whether the user's words are for OpenClaw rather than for the model.
+func (t *turnLog) isCommand() bool {
+	return len(t.Messages) > 0 && strings.HasPrefix(t.Messages[0].Text, "/")
+}
+
 // name gives the turn that has begun to the run that goes on. What the user says
 // in the middle of a run belongs to the turn that it began with; what is said once
 // more for another attempt is nothing new.
 func (f *fold) name(run string) {
-	n := len(f.turns)
-	if n < 2 || run == "" || f.turns[n-2].run != run {
+	n := len(f.turns) - 1
+	for n >= 0 && f.turns[n].run == "" {
+		n--
+	}
+	if n < 0 || run == "" || f.turns[n].run != run {
 		f.open.run = run
 		return
 	}
-	t := f.turns[n-2]
-	for _, m := range f.open.Messages {
-		if k := len(t.Messages); k == 0 || t.Messages[k-1].Text != m.Text {
-			t.Messages = append(t.Messages, m)
+	t := f.turns[n]
+	for _, said := range f.turns[n+1:] {
+		for _, m := range said.Messages {
+			if k := len(t.Messages); k == 0 || t.Messages[k-1].Text != m.Text {
+				t.Messages = append(t.Messages, m)
+			}
 		}
 	}
-	f.turns, f.open = f.turns[:n-1], t
+	f.turns, f.open = f.turns[:n+1], t
 }

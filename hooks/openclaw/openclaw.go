@@ -5,7 +5,6 @@ package openclaw
 import (
 	"cmp"
 	"encoding/json"
-	"slices"
 
 	"github.com/agentscope-ai/reme-hook/client"
 	"github.com/agentscope-ai/reme-hook/hooks"
@@ -63,9 +62,9 @@ func decode(kind hooks.Kind, p hooks.Payload) hooks.Event {
 		}
 		e.Prompt = said(e.Prompt)
 	case hooks.TurnEnd:
-		e.Subagent = e.Subagent || !isUsers(ctx)
-		e.Answered, e.Reply = lastTurn(event)
-		e.Answered = said(e.Answered)
+		var users bool
+		e.Answered, e.Reply, users = turn(event)
+		e.Subagent = e.Subagent || !users || !isUsers(ctx)
 	case hooks.PostCompact:
 		e.Summary = event.Text("summary")
 	}
@@ -85,31 +84,34 @@ func scope(ctx hooks.Payload) string {
 	return agent
 }
 
-// lastTurn is what the user said last, and the agent's last words after that:
-// none if the model failed or was stopped, which OpenClaw may call a success.
-func lastTurn(event hooks.Payload) (prompt, reply string) {
+// turn is what the user said in a turn, and the agent's last words: none if the
+// model failed or was stopped, which OpenClaw may call a success. It tells whether
+// the turn is a user's.
+func turn(event hooks.Payload) (prompts []string, reply string, users bool) {
 	var messages []hooks.Payload
 	if json.Unmarshal(event["messages"], &messages) != nil {
-		return "", ""
+		return nil, "", true
 	}
-	failed := string(event["success"]) == "false"
-	answered := false
-	for _, m := range slices.Backward(messages) {
+	users = len(messages) == 0 || isSaid(messages[0])
+	for _, m := range messages {
 		switch m.String("role") {
 		case "user":
-			if failed {
+			// For another attempt it is said once more.
+			text := said(m.Text("content"))
+			if n := len(prompts); text != "" && isSaid(m) && (n == 0 || prompts[n-1] != text) {
+				prompts = append(prompts, text)
+			}
+		case "assistant":
+			reply = cmp.Or(m.Text("content"), reply)
+			if why := m.String("stopReason"); why == "error" || why == "aborted" {
 				reply = ""
 			}
-			return m.Text("content"), reply
-		case "assistant":
-			if why := m.String("stopReason"); !answered && (why == "error" || why == "aborted") {
-				failed = true
-			}
-			answered = true
-			reply = cmp.Or(reply, m.Text("content"))
 		}
 	}
-	return "", ""
+	if string(event["success"]) == "false" {
+		reply = ""
+	}
+	return prompts, reply, users
 }
 
 // encode answers as OpenClaw's hooks do, or with nothing.

@@ -2,6 +2,7 @@ package openclaw
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -24,11 +25,11 @@ func TestPayloads(t *testing.T) {
 		},
 		"before_prompt_build.local": func(e hooks.Event) bool { return e.Prompt == "My favourite colour is teal." },
 		"agent_end": func(e hooks.Event) bool {
-			return e.Session == gw && e.Answered == "What is my favourite colour?" && e.Reply == "It is teal." && e.Turn == "b96eb996-a307-458b-9a64-228d8af58e34"
+			return e.Session == gw && slices.Equal(e.Answered, []string{"What is my favourite colour?"}) && e.Reply == "It is teal." && e.Turn == "b96eb996-a307-458b-9a64-228d8af58e34"
 		},
 		"agent_end.with-tool":   func(e hooks.Event) bool { return e.Reply == "Noted: teal." },
-		"agent_end.model-error": func(e hooks.Event) bool { return e.Answered == "hello T4err" && e.Reply == "" },
-		"agent_end.aborted":     func(e hooks.Event) bool { return e.Answered == "hello T5int2" && e.Reply == "" },
+		"agent_end.model-error": func(e hooks.Event) bool { return slices.Equal(e.Answered, []string{"hello T4err"}) && e.Reply == "" },
+		"agent_end.aborted":     func(e hooks.Event) bool { return slices.Equal(e.Answered, []string{"hello T5int2"}) && e.Reply == "" },
 		"before_compaction":     func(e hooks.Event) bool { return e.Session.ID == "gw-3" && !e.ContextLost },
 		"after_compaction":      func(e hooks.Event) bool { return e.Session.ID == "gw-3" && e.Summary == "" },
 		"before_reset":          func(e hooks.Event) bool { return e.Session == gw },
@@ -61,28 +62,33 @@ func TestDecode(t *testing.T) {
 		payload string
 		want    func(hooks.Event) bool
 	}{
-		"an agent":             {hooks.Prompt, `{"ctx":{"sessionId":"s","agentId":"work"}}`, func(e hooks.Event) bool { return e.Session.Scope == "work" }},
-		"a profile":            {hooks.Prompt, `{"ctx":{"sessionId":"s","agentId":"a","profile":"dev"}}`, func(e hooks.Event) bool { return e.Session.Scope == "dev/a" }},
-		"the default profile":  {hooks.Prompt, `{"ctx":{"sessionId":"s","profile":"default"}}`, func(e hooks.Event) bool { return e.Session.Scope == "main" }},
-		"a scope of the user":  {hooks.Prompt, `{"ctx":{"sessionId":"s","agentId":"a","profile":"dev","scope":"mine"}}`, func(e hooks.Event) bool { return e.Session.Scope == "mine" }},
-		"an id in the event":   {hooks.SessionEnd, `{"event":{"sessionId":"s"}}`, func(e hooks.Event) bool { return e.Session.ID == "s" }},
-		"a channel":            {hooks.Prompt, `{"event":{"prompt":"[Telegram Ann] x","currentUserMessage":"x"}}`, func(e hooks.Event) bool { return e.Prompt == "x" }},
-		"only a picture":       {hooks.Prompt, `{"event":{"prompt":"what a channel adds","currentUserMessage":""}}`, func(e hooks.Event) bool { return e.Prompt == "" }},
-		"heartbeat":            {hooks.Prompt, `{` + prompt + `,"ctx":{"trigger":"heartbeat"}}`, func(e hooks.Event) bool { return e.Subagent }},
-		"cron":                 {hooks.TurnEnd, `{"ctx":{"trigger":"cron"}}`, func(e hooks.Event) bool { return e.Subagent }},
-		"another session":      {hooks.Prompt, `{` + prompt + `,"ctx":{"trigger":"user","inputProvenance":{"kind":"inter_session"}}}`, func(e hooks.Event) bool { return e.Subagent }},
-		"the system":           {hooks.TurnEnd, `{"ctx":{"inputProvenance":{"kind":"internal_system"}}}`, func(e hooks.Event) bool { return e.Subagent }},
-		"a user":               {hooks.Prompt, `{` + prompt + `,"ctx":{"trigger":"user","inputProvenance":{"kind":"external_user"}}}`, func(e hooks.Event) bool { return !e.Subagent && e.Prompt == "x" }},
-		"nobody knows":         {hooks.Prompt, `{` + prompt + `}`, func(e hooks.Event) bool { return !e.Subagent && e.Prompt == "x" }},
-		"overflow":             {hooks.PreCompact, `{"ctx":{"trigger":"overflow"}}`, func(e hooks.Event) bool { return !e.Subagent }},
-		"of a subagent":        {hooks.PreCompact, `{"ctx":{"sessionKey":"agent:main:subagent:1"}}`, func(e hooks.Event) bool { return e.Subagent }},
-		"raw, a failed turn":   {hooks.TurnEnd, `{"event":{"success":false,"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"}]}}`, func(e hooks.Event) bool { return e.Answered == "a" && e.Reply == "" }},
-		"failed after a tool":  {hooks.TurnEnd, `{"event":{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b","stopReason":"toolUse"},{"role":"assistant","content":[],"stopReason":"error"}]}}`, func(e hooks.Event) bool { return e.Reply == "" }},
-		"failed, then not":     {hooks.TurnEnd, `{"event":{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":[],"stopReason":"error"},{"role":"assistant","content":"b","stopReason":"length"}]}}`, func(e hooks.Event) bool { return e.Reply == "b" }},
-		"the whole history":    {hooks.TurnEnd, `{"event":{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"},{"role":"user","content":"c"},{"role":"assistant","content":[{"type":"text","text":"d"}]}]}}`, func(e hooks.Event) bool { return e.Answered == "c" && e.Reply == "d" }},
-		"a history of replies": {hooks.TurnEnd, `{"event":{"messages":[{"role":"assistant","content":"b"}]}}`, func(e hooks.Event) bool { return e.Answered == "" && e.Reply == "" }},
+		"an agent":            {hooks.Prompt, `{"ctx":{"sessionId":"s","agentId":"work"}}`, func(e hooks.Event) bool { return e.Session.Scope == "work" }},
+		"a profile":           {hooks.Prompt, `{"ctx":{"sessionId":"s","agentId":"a","profile":"dev"}}`, func(e hooks.Event) bool { return e.Session.Scope == "dev/a" }},
+		"the default profile": {hooks.Prompt, `{"ctx":{"sessionId":"s","profile":"default"}}`, func(e hooks.Event) bool { return e.Session.Scope == "main" }},
+		"a scope of the user": {hooks.Prompt, `{"ctx":{"sessionId":"s","agentId":"a","profile":"dev","scope":"mine"}}`, func(e hooks.Event) bool { return e.Session.Scope == "mine" }},
+		"an id in the event":  {hooks.SessionEnd, `{"event":{"sessionId":"s"}}`, func(e hooks.Event) bool { return e.Session.ID == "s" }},
+		"a channel":           {hooks.Prompt, `{"event":{"prompt":"[Telegram Ann] x","currentUserMessage":"x"}}`, func(e hooks.Event) bool { return e.Prompt == "x" }},
+		"only a picture":      {hooks.Prompt, `{"event":{"prompt":"what a channel adds","currentUserMessage":""}}`, func(e hooks.Event) bool { return e.Prompt == "" }},
+		"heartbeat":           {hooks.Prompt, `{` + prompt + `,"ctx":{"trigger":"heartbeat"}}`, func(e hooks.Event) bool { return e.Subagent }},
+		"cron":                {hooks.TurnEnd, `{"ctx":{"trigger":"cron"}}`, func(e hooks.Event) bool { return e.Subagent }},
+		"another session":     {hooks.Prompt, `{` + prompt + `,"ctx":{"trigger":"user","inputProvenance":{"kind":"inter_session"}}}`, func(e hooks.Event) bool { return e.Subagent }},
+		"the system":          {hooks.TurnEnd, `{"ctx":{"inputProvenance":{"kind":"internal_system"}}}`, func(e hooks.Event) bool { return e.Subagent }},
+		"a user":              {hooks.Prompt, `{` + prompt + `,"ctx":{"trigger":"user","inputProvenance":{"kind":"external_user"}}}`, func(e hooks.Event) bool { return !e.Subagent && e.Prompt == "x" }},
+		"nobody knows":        {hooks.Prompt, `{` + prompt + `}`, func(e hooks.Event) bool { return !e.Subagent && e.Prompt == "x" }},
+		"overflow":            {hooks.PreCompact, `{"ctx":{"trigger":"overflow"}}`, func(e hooks.Event) bool { return !e.Subagent }},
+		"of a subagent":       {hooks.PreCompact, `{"ctx":{"sessionKey":"agent:main:subagent:1"}}`, func(e hooks.Event) bool { return e.Subagent }},
+		"raw, a failed turn":  {hooks.TurnEnd, `{"event":{"success":false,"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"}]}}`, func(e hooks.Event) bool { return slices.Equal(e.Answered, []string{"a"}) && e.Reply == "" }},
+		"failed after a tool": {hooks.TurnEnd, `{"event":{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b","stopReason":"toolUse"},{"role":"assistant","content":[],"stopReason":"error"}]}}`, func(e hooks.Event) bool { return e.Reply == "" }},
+		"failed, then not":    {hooks.TurnEnd, `{"event":{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":[],"stopReason":"error"},{"role":"assistant","content":"b","stopReason":"length"}]}}`, func(e hooks.Event) bool { return e.Reply == "b" }},
+		"steered": {hooks.TurnEnd, `{"event":{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b","stopReason":"toolUse"},{"role":"user","content":"c"},{"role":"user","content":"x","provenance":{"kind":"inter_session"}},{"role":"user","content":[{"type":"text","text":"d"}]},{"role":"assistant","content":"e","stopReason":"stop"}]}}`, func(e hooks.Event) bool {
+			return slices.Equal(e.Answered, []string{"a", "c", "d"}) && e.Reply == "e" && !e.Subagent
+		}},
+		"another attempt":      {hooks.TurnEnd, `{"event":{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b","stopReason":"error"},{"role":"user","content":"a"},{"role":"assistant","content":"","stopReason":"stop"}]}}`, func(e hooks.Event) bool { return slices.Equal(e.Answered, []string{"a"}) && e.Reply == "" }},
+		"only pictures":        {hooks.TurnEnd, `{"event":{"messages":[{"role":"user","content":[]},{"role":"assistant","content":"b"}]}}`, func(e hooks.Event) bool { return len(e.Answered) == 0 && e.Reply == "b" && !e.Subagent }},
+		"a spawned session":    {hooks.TurnEnd, `{"event":{"messages":[{"role":"user","content":"[Subagent Context] You are"},{"role":"assistant","content":"b"}]},"ctx":{"sessionKey":"agent:main:dashboard:1"}}`, func(e hooks.Event) bool { return e.Subagent }},
+		"a history of replies": {hooks.TurnEnd, `{"event":{"messages":[{"role":"assistant","content":"b"}]}}`, func(e hooks.Event) bool { return len(e.Answered) == 0 && e.Reply == "b" }},
 		"odd types":            {hooks.TurnEnd, `{"hook":1,"event":[],"ctx":"x"}`, func(e hooks.Event) bool { return e.Session.ID == "" && e.Reply == "" }},
-		"odd messages":         {hooks.TurnEnd, `{"event":{"messages":{"role":"user"}}}`, func(e hooks.Event) bool { return e.Answered == "" }},
+		"odd messages":         {hooks.TurnEnd, `{"event":{"messages":{"role":"user"}}}`, func(e hooks.Event) bool { return len(e.Answered) == 0 }},
 		"a summary":            {hooks.PostCompact, `{"event":{"summary":"all of it"}}`, func(e hooks.Event) bool { return e.Summary == "all of it" }},
 	} {
 		if e := decode(c.kind, hosttest.Parse(t, c.payload)); !c.want(e) {
@@ -122,9 +128,15 @@ func TestSaid(t *testing.T) {
 	for prompt, want := range map[string]string{
 		" hello ":                      "hello",
 		"[cron:1 daily] Read the news": "",
-		internalStart + "\nsubagents: none\n" + internalEnd + "\n\nhello": "hello",
-		internalStart + " never ends":                                     "",
-		"about " + internalStart + " in a text":                           "about " + internalStart + " in a text",
+		internalStart + "\nsubagents: none\n" + internalEnd + "\n\nhello":      "hello",
+		internalStart + " never ends":                                          "",
+		"about " + internalStart + " in a text":                                "about " + internalStart + " in a text",
+		"[Subagent Context] You are":                                           "",
+		"[Inter-session message] sourceSession=x\ny":                           "",
+		skillsStart + " Read:\n- weather" + skillsEnd + "\n/weather in Bern":   "/weather in Bern",
+		skillsStart + " I said.":                                               skillsStart + " I said.",
+		queued + "\n\n---\nQueued #1 (from cli)\nOne.\n\n---\nQueued #2\nTwo.": "One.\n\nTwo.",
+		queued + " is a text":                                                  queued + " is a text",
 	} {
 		if got := said(prompt); got != want {
 			t.Errorf("of %q: %q, want %q", prompt, got, want)

@@ -227,8 +227,8 @@ func TestHermesInteractive(t *testing.T) {
 	}
 	if sessions = slices.Compact(sessions); len(sessions) == 2 {
 		w.shown(requests[2], 1, billing)
-		// Nor does a turn that began before the announcement have the name that the log would give it.
-		w.ingested(h, 3, naming(w.rows(h)[4].ID == "after-0:user"))
+		// If the database was too busy to name it, it has a name of no other turn.
+		w.ingested(h, 3, naming(strings.HasPrefix(w.rows(h)[4].ID, "after-")))
 	}
 }
 

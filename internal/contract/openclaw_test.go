@@ -3,6 +3,7 @@
 package contract
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
@@ -41,17 +42,40 @@ func (w *world) heartbeat(o *OpenClaw, event string) Request {
 	w.Helper()
 	n := len(o.Model.Requests(Main))
 	w.command(o, "ok", "system", "event", "--text", event, "--mode", "now")
+	return w.awaited(o, n, "")
+}
+
+// awaited waits until OpenClaw asks the model something after the first n requests whose last words of a user, or in a user's
+// name, have a text.
+func (w *world) awaited(o *OpenClaw, n int, text string) Request {
+	w.Helper()
 	look := time.NewTicker(100 * time.Millisecond)
 	defer look.Stop()
 	limit := time.After(turnLimit)
-	for len(o.Model.Requests(Main)) == n {
+	for {
+		for _, r := range o.Model.Requests(Main)[n:] {
+			said := slices.DeleteFunc(r.Role("user"), func(s string) bool { return strings.HasPrefix(s, "<<<BEGIN_OPENCLAW_INTERNAL") })
+			if len(said) > 0 && strings.Contains(said[len(said)-1], text) {
+				return r
+			}
+		}
 		select {
 		case <-look.C:
 		case <-limit:
-			w.Fatal("no heartbeat")
+			w.Fatalf("the model was not asked %q", text)
 		}
 	}
-	return w.last(o, Main)
+}
+
+// chat says something in a session as the user of a gateway's own page does, who does not wait for an answer.
+func (w *world) chat(o *OpenClaw, key, text string) {
+	w.Helper()
+	w.command(o, "runId", "gateway", "call", "chat.send", "--json", "--params", toJSON(map[string]string{"sessionKey": key, "message": text, "idempotencyKey": newUUID()}))
+}
+
+// called is a call of one of the tools that OpenClaw does not name to the model.
+func called(name string, args map[string]any) Step {
+	return Step{Tool: "tool_call", Args: map[string]any{"id": name, "args": args}}
 }
 
 const openclawConfig = ".openclaw/openclaw.json"
@@ -91,15 +115,12 @@ func TestOpenClawGateway(t *testing.T) {
 	}
 
 	// The tools of the plugin.
-	tool := func(name string, args map[string]any) Step {
-		return Step{Tool: "tool_call", Args: map[string]any{"id": name, "args": args}}
-	}
 	w.say(o, "", "Use them all.",
-		tool("reme_remember", map[string]any{"content": "The cellar door squeaks on Mondays.", "title": "Cellar door"}),
-		tool("reme_search", map[string]any{"query": "staging database port"}),
-		tool("reme_daily_list", map[string]any{}),
-		tool("reme_read", map[string]any{"path": "session/none.jsonl"}),
-		tool("reme_traverse", map[string]any{"path": "daily"}),
+		called("reme_remember", map[string]any{"content": "The cellar door squeaks on Mondays.", "title": "Cellar door"}),
+		called("reme_search", map[string]any{"query": "staging database port"}),
+		called("reme_daily_list", map[string]any{}),
+		called("reme_read", map[string]any{"path": "session/none.jsonl"}),
+		called("reme_traverse", map[string]any{"path": "daily"}),
 		Step{Text: "Used."})
 	results := w.last(o, Main).Role("tool")
 	for i, want := range []string{"daily/", "6543", "cellar-door", "none.jsonl", "daily"} {
@@ -179,6 +200,86 @@ func TestOpenClawGateway(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(w.home, ".openclaw/extensions")); !os.IsNotExist(err) {
 		w.Errorf("the plugin's folder is still there: %v", err)
 	}
+}
+
+// What OpenClaw and its agents tell each other and themselves is nothing that a user said: nothing is recalled for it, and
+// nothing is kept of it. What a user says while the agent works is kept. By the log, all of it is the same.
+func TestOpenClawMachinery(t *testing.T) {
+	w := newWorld(t)
+	o := w.withGateway()
+	w.must("install", "codex", "openclaw", "--trust")
+	w.agents(o, "main", "helper")
+	w.startGateway(o)
+	w.say(w.codex, "", billing, Step{Text: "Noted."})
+
+	helped := w.run(o, Turn{Prompt: server, Args: []string{"--agent", "helper"}}, Step{Text: "Understood."})
+	w.well(o, helped, "Understood.")
+
+	pipe := filepath.Join(w.home, "tmp", "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const key, begin, more = "agent:main:explicit:pumps", "Please look into the pumps.", "Into pump seven first."
+	o.Model.Script(Step{Tool: "exec", Args: map[string]any{"command": "cat '" + pipe + "'", "yieldMs": turnLimit.Milliseconds()}}, Step{Text: "I have."})
+	w.chat(o, key, begin)
+	working, err := os.OpenFile(pipe, os.O_WRONLY, 0) // waits for the agent
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.chat(o, key, more)
+	working.Close()
+	w.awaited(o, 0, more)
+	w.chat(o, key, "/status")
+
+	machine := []Request{}
+	n := len(o.Model.Requests(Main))
+	spawned := w.say(o, "", "Have somebody find out.", called("sessions_spawn", map[string]any{"task": askBilling, "visible": true}), Step{Text: "ok"}).Session
+	machine = append(machine, w.awaited(o, n, "[Subagent Task]"), w.awaited(o, n, "task: "))
+	n = len(o.Model.Requests(Main))
+	asking := w.say(o, "", "Ask the helper.", called("sessions_send", map[string]any{"sessionKey": "agent:helper:explicit:" + helped.Session, "message": askBilling, "timeoutSeconds": 60}), Step{Text: "ok"}).Session
+	machine = append(machine, w.awaited(o, n, askBilling), w.awaited(o, n, "Agent-to-agent announce step."))
+	w.command(o, "id", "cron", "add", "--json", "--name", "daily", "--at", "1s", "--message", askBilling, "--session", "session:"+key, "--no-deliver")
+	machine = append(machine, w.awaited(o, n, "[cron:"))
+	for _, r := range machine {
+		if len(r.Frames()) > 0 {
+			t.Errorf("recalled for a machine: %q", r.Role("user"))
+		}
+	}
+	o.Stop()
+	w.delivered()
+	var pumps string
+	for _, r := range w.rows(o) {
+		if len(r.Content) > 0 && r.Content[0].Text == begin {
+			pumps = r.Metadata.Session
+		}
+	}
+	w.dialog(o, pumps, "user: "+begin, "user: "+more, "assistant: I have.")
+	w.dialog(o, spawned, "user: Have somebody find out.", "assistant: ok")
+	w.dialog(o, asking, "user: Ask the helper.", "assistant: ok")
+	w.dialog(o, helped.Session, "user: "+server, "assistant: Understood.")
+	if rows := w.rows(o); len(rows) != 9 {
+		t.Errorf("captured of machines: %+v", rows)
+	}
+	w.ingested(o, 4, named)
+}
+
+// agents gives OpenClaw agents of these names.
+func (w *world) agents(o *OpenClaw, names ...string) {
+	w.Helper()
+	var config map[string]any
+	text, err := os.ReadFile(filepath.Join(w.home, openclawConfig))
+	if err == nil {
+		err = json.Unmarshal(text, &config)
+	}
+	if err != nil {
+		w.Fatal(err)
+	}
+	entries := map[string]any{}
+	for _, name := range names {
+		entries[name] = map[string]any{}
+	}
+	config["agents"].(map[string]any)["entries"] = entries
+	w.put(openclawConfig, toJSON(config), 0o600)
 }
 
 // Without a gateway, each turn is a process of its own, which waits for nobody when it ends.

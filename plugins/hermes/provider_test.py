@@ -161,6 +161,12 @@ class Provider(unittest.TestCase):
             db.executemany("INSERT INTO messages (session_id) VALUES (?)", [["s1"], ["s1"], ["s0"]])
             self.assertEqual(begin(), "after-4")
             self.assertRegex(begin(), "^[0-9a-f]{32}$")  # Hermes has kept nothing of the turn before
+            db.execute("INSERT INTO messages (session_id) VALUES (?)", ["s1"])
+            self.program(RECORD)
+            self.provider.on_turn_start(1, "x")
+            self.provider._session = "s2"  # Hermes tells of a new session when its first turn has begun
+            self.provider.prefetch("x")
+            self.assertEqual([(t["session_id"], t["turn"]) for t in self.told()], [("s2", "after-0")])
 
     def test_turns(self):
         self.program(RECORD + 'echo \'{"context": "frame \\u00fc"}\'')

@@ -46,10 +46,11 @@ const run = (args, input, { env, limit, patience }) => new Promise(resolve => {
 
 const text = content => typeof content === 'string' ? content : content?.filter?.(part => part?.type === 'text')
 
-// What was said from the last message of the user on.
-const lastTurn = messages => messages.slice(messages.findLastIndex(m => m.role === 'user'))
+// What was said in the turn: from where the conversation ended when it began, or, if that has been shortened, from the last
+// message of the user on.
+const turn = (messages, begin) => messages.slice(messages[begin]?.role === 'user' ? begin : messages.findLastIndex(m => m.role === 'user'))
   .filter(m => m.role === 'user' || m.role === 'assistant')
-  .map(({ role, content, stopReason }) => ({ role, content: text(content), stopReason }))
+  .map(({ role, content, stopReason, provenance }) => ({ role, content: text(content), stopReason, provenance }))
 
 const prefix = 'reme_' // of the tools' names
 
@@ -64,7 +65,7 @@ export default {
     }).filter(([, value]) => value !== undefined))
     const profile = process.env.OPENCLAW_PROFILE || process.env.OPENCLAW_STATE_DIR
     const tails = new Map() // of each session the last child: they run one after the other
-    const origins = new Map() // of each run who wrote its prompt, which only this hook is told
+    const runs = new Map() // of each run what its end does not tell: who wrote its prompt, and how long the conversation was
 
     const call = (hook, event, ctx, how) => {
       const { runId, agentId, sessionKey, sessionId, workspaceDir, trigger, inputProvenance } = ctx
@@ -82,16 +83,16 @@ export default {
       try { return await handle(event, ctx) } catch {}
     })
 
-    on('before_prompt_build', async ({ prompt, currentUserMessage }, ctx) => {
-      if (ctx.inputProvenance) origins.set(ctx.runId, ctx.inputProvenance)
+    on('before_prompt_build', async ({ prompt, currentUserMessage, messages }, ctx) => {
+      runs.set(ctx.runId, { inputProvenance: ctx.inputProvenance, begin: messages?.length })
       const { code, out } = await call('before_prompt_build', { prompt, currentUserMessage }, ctx)
       const { prependContext } = code === 0 ? JSON.parse(out) : {}
       if (typeof prependContext === 'string') return { prependContext }
     })
     on('agent_end', ({ messages, success }, ctx) => {
-      const inputProvenance = ctx.inputProvenance ?? origins.get(ctx.runId)
-      origins.delete(ctx.runId)
-      return call('agent_end', { messages: lastTurn(messages), success }, { ...ctx, inputProvenance }, { patience })
+      const { inputProvenance, begin } = runs.get(ctx.runId) ?? {}
+      runs.delete(ctx.runId)
+      return call('agent_end', { messages: turn(messages, begin), success }, { ...ctx, inputProvenance: ctx.inputProvenance ?? inputProvenance }, { patience })
     })
     for (const hook of ['before_compaction', 'after_compaction', 'before_reset', 'session_end']) {
       on(hook, ({ reason }, ctx) => call(hook, { reason }, ctx, { patience }))

@@ -39,14 +39,17 @@ const nothing = `{"got":null,"slow":false}`
 func TestTurn(t *testing.T) {
 	t.Parallel()
 	p := play(t, 1, `{"scope":"mine"}`, answering, `[
-		{"on": "before_prompt_build", "event": {"prompt": "hé\u2028llo", "messages": [{"role": "user", "content": "old"}]}, "ctx": {"inputProvenance": {"kind": "external_user"}}},
+		{"on": "before_prompt_build", "event": {"prompt": "hé\u2028llo", "messages": [{"role": "user", "content": "old"}, {"role": "assistant"}]}, "ctx": {"inputProvenance": {"kind": "external_user"}}},
 		{"on": "agent_end", "event": {"success": true, "runId": "r", "messages": [
 			{"role": "user", "content": "old"},
 			{"role": "assistant", "content": [{"type": "text", "text": "old"}]},
 			{"role": "user", "content": [{"type": "image", "data": "AAAA"}, {"type": "text", "text": "héllo"}], "timestamp": 1},
 			{"role": "assistant", "content": [{"type": "text", "text": "Let me see."}, {"type": "toolCall", "id": "c"}], "stopReason": "toolUse"},
 			{"role": "toolResult", "content": [{"type": "text", "text": "of a tool"}]},
+			{"role": "user", "content": "x", "provenance": {"kind": "inter_session"}},
+			{"role": "user", "content": "also"},
 			{"role": "assistant", "content": [{"type": "text", "text": "Done."}], "stopReason": "stop", "usage": {}}]}},
+		{"on": "agent_end", "event": {"success": true, "messages": [{"role": "user", "content": "shortened"}, {"role": "assistant", "content": "x"}, {"role": "user", "content": "more"}]}},
 		{"on": "agent_end", "event": {"success": true, "messages": []}},
 		{"on": "before_compaction", "event": {"messageCount": 3}},
 		{"on": "after_compaction", "event": {"messageCount": 1}},
@@ -57,14 +60,16 @@ func TestTurn(t *testing.T) {
 	const ctx = `"agentId":"main","sessionKey":"agent:main:main","sessionId":"s","workspaceDir":"/p","trigger":"user"`
 	p.Want(t, []string{
 		`{"got":{"prependContext":"about before_prompt_build"},"slow":false}`,
-		`{"got":{"code":0,"out":""},"slow":false}`, `{"got":{"code":0,"out":""},"slow":false}`, `{"got":{"code":0,"out":""},"slow":false}`,
+		`{"got":{"code":0,"out":""},"slow":false}`, `{"got":{"code":0,"out":""},"slow":false}`, `{"got":{"code":0,"out":""},"slow":false}`, `{"got":{"code":0,"out":""},"slow":false}`,
 		`{"got":{"code":0,"out":""},"slow":false}`, `{"got":{"code":0,"out":""},"slow":false}`, `{"got":{"code":0,"out":""},"slow":false}`,
 		`{"got":[],"slow":false}`,
 	}, []string{
 		`before_prompt_build {"hook":"before_prompt_build","event":{"prompt":"hé\u2028llo"},"ctx":{"runId":"r",` + ctx + `,"inputProvenance":{"kind":"external_user"},"scope":"mine"}}`,
 		`agent_end {"hook":"agent_end","event":{"messages":[{"role":"user","content":[{"type":"text","text":"héllo"}]},` +
 			`{"role":"assistant","content":[{"type":"text","text":"Let me see."}],"stopReason":"toolUse"},` +
+			`{"role":"user","content":"x","provenance":{"kind":"inter_session"}},{"role":"user","content":"also"},` +
 			`{"role":"assistant","content":[{"type":"text","text":"Done."}],"stopReason":"stop"}],"success":true},"ctx":{"runId":"r",` + ctx + `,"inputProvenance":{"kind":"external_user"},"scope":"mine"}}`,
+		`agent_end {"hook":"agent_end","event":{"messages":[{"role":"user","content":"more"}],"success":true},"ctx":{"runId":"r",` + ctx + `,"scope":"mine"}}`,
 		`agent_end {"hook":"agent_end","event":{"messages":[],"success":true},"ctx":{"runId":"r",` + ctx + `,"scope":"mine"}}`,
 		`before_compaction {"hook":"before_compaction","event":{},"ctx":{"runId":"r",` + ctx + `,"scope":"mine"}}`,
 		`after_compaction {"hook":"after_compaction","event":{},"ctx":{"runId":"r",` + ctx + `,"scope":"mine"}}`,

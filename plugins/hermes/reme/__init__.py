@@ -41,7 +41,7 @@ class ReMe(MemoryProvider):
     def __init__(self):
         self._about = {}  # what every child is told
         self._session = ""
-        self._turn = ""  # the id of the turn that has begun, until its prompt is known
+        self._turn = None  # session and id of the turn that has begun, until its prompt is known
         self._row = None  # session and last row when it began
         self._turns = {}  # prompt -> session and turn; a turn may be synced after the next one has begun
         self._lock = threading.Lock()  # children of one session run one after the other
@@ -79,24 +79,26 @@ class ReMe(MemoryProvider):
         self._turn = self._new_turn()
 
     def _new_turn(self):
-        """An id that Hermes' database tells later, too: the last row that the session had when the turn began."""
-        before = self._row
+        """The session, and an id that Hermes' database tells later, too: the last row that it had when the turn began."""
+        before, session = self._row, self._session
         try:
             place = pathlib.Path(self._about["hermes_home"], "state.db").resolve().as_uri() + "?mode=ro"
             with contextlib.closing(sqlite3.connect(place, uri=True, timeout=0.2)) as db:
-                (row,) = db.execute("SELECT max(id) FROM messages WHERE session_id = ?", (self._session,)).fetchone()
-            self._row = self._session, row or 0
+                (row,) = db.execute("SELECT max(id) FROM messages WHERE session_id = ?", (session,)).fetchone()
+            self._row = session, row or 0
         except Exception as e:
             log.debug("state.db: %s", type(e).__name__)
         if self._row == before:  # it tells nothing of the last turn
-            return uuid.uuid4().hex
-        return f"after-{self._row[1]}"
+            return session, uuid.uuid4().hex
+        return session, f"after-{self._row[1]}"
 
     def _begun(self, session_id):
-        turn, self._turn = self._turn or uuid.uuid4().hex, ""
+        (_, turn), self._turn = self._turn or ("", uuid.uuid4().hex), None
         return {"session_id": session_id or self._session, "turn": turn}
 
     def prefetch(self, query, *, session_id=""):
+        if self._turn and self._turn[0] != self._session:  # which was announced when the turn had begun
+            self._turn = self._new_turn()
         turn = self._turns[query] = self._begun(session_id)
         for old in list(self._turns)[:-8]:
             self._turns.pop(old, None)
