@@ -36,6 +36,7 @@ var nastyConfigs = map[string]string{
 	"end in a comment":     "a = 1\n[b]\n# nothing in it\n",
 	"indented":             "  [a]\n    b = 1\n\t[c]\n\td = 2\n",
 	"dates and numbers":    "a = 2026-11-30T02:06:37Z\nb = 0x1F\nc = 1e3\nd = 1_000\n",
+	"no number":            "n = nan\ni = [-inf, {n = nan}]\n",
 	"other languages":      "# привет 你好\n\"ключ\" = \"🙂\"\n",
 	"long strings at end":  "[a]\nb = '''\n# no comment\n\n'''\n",
 	"spaces at line ends":  "a = 1  \n[b] \t\nc = 2 \n  \n",
