@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"path/filepath"
-	"reflect"
 	"strings"
 	"testing"
 
@@ -89,7 +88,7 @@ func serverRoundTrip(t testing.TB, name string, src []byte) {
 	}
 	for want, text := range map[*install.Server][]byte{&testServer: out, &moved: other} {
 		after, err := parseServers(bytes.TrimPrefix(text, install.BOM))
-		if err != nil || !reflect.DeepEqual(after.ours, *want) || !reflect.DeepEqual(after.others, before.others) || bytes.HasPrefix(src, install.BOM) != bytes.HasPrefix(text, install.BOM) {
+		if err != nil || !install.Same(after.ours, *want) || !install.Same(after.others, before.others) || bytes.HasPrefix(src, install.BOM) != bytes.HasPrefix(text, install.BOM) {
 			t.Errorf("%s: %+v, %v\n%s", name, after, err, text)
 		}
 		for _, known := range []bool{true, false} {
