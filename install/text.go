@@ -1,6 +1,9 @@
 package install
 
-import "bytes"
+import (
+	"bytes"
+	"fmt"
+)
 
 // BOM is the byte order mark that some editors put in front of a text.
 var BOM = []byte("\ufeff")
@@ -13,6 +16,10 @@ func WithBOM(text []byte, marked bool) []byte {
 	}
 	return append([]byte{}, text...)
 }
+
+// Same tells whether two values that were decoded are the same. Other than for
+// [reflect.DeepEqual], no number is another one than itself.
+func Same(a, b any) bool { return fmt.Sprintf("%#v", a) == fmt.Sprintf("%#v", b) }
 
 // ContentEnd is the offset behind the last line of TOML that is neither empty nor
 // a comment.

@@ -26,10 +26,10 @@ func ParseYAML(src []byte) (YAML, error) {
 		y.BOM, y.Text = string(BOM), rest
 	}
 	if !utf8.ValidString(y.Text) {
-		return y, errors.New("the file is not UTF-8 text")
+		return y, errors.New("the file is not UTF-8; convert it and run the command again")
 	}
 	if strings.ContainsAny(strings.ReplaceAll(y.Text, "\r\n", ""), "\r\u0085\u2028\u2029") {
-		return y, errors.New("the file has line breaks that programs do not agree on; it is not edited")
+		return y, errors.New("the file has line breaks that programs do not agree on; make them \\n and run the command again")
 	}
 	dec := yaml.NewDecoder(strings.NewReader(y.Text))
 	var doc, more yaml.Node
@@ -41,7 +41,7 @@ func ParseYAML(src []byte) (YAML, error) {
 		err = errors.New("there is more than one document in it")
 	}
 	if err != nil {
-		return y, fmt.Errorf("the file cannot be read as YAML: %w", Unquoted(err))
+		return y, fmt.Errorf("the file cannot be read as YAML: %w; repair it and run the command again", Unquoted(err))
 	}
 	y.Root = doc.Content[0]
 	return y, nil

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"reflect"
 	"strconv"
 	"strings"
 
@@ -78,7 +77,7 @@ func upsertServer(old []byte, server install.Server) ([]byte, error) {
 		text = splice(text, serverSpans(text).args, quoteAll(server.Args))
 	}
 	after, err := parseServers(text)
-	if err != nil || !after.ours.Equal(server) || !reflect.DeepEqual(before.others, after.others) {
+	if err != nil || !after.ours.Equal(server) || !install.Same(before.others, after.others) {
 		return nil, errors.New("the MCP servers are written in a way that is not edited; leave ours out with --no-mcp, and run `codex mcp add " +
 			install.ServerName + " -- " + server.Command + " " + strings.Join(server.Args, " ") + "`")
 	}
@@ -96,7 +95,7 @@ func removeServer(now, original []byte, known bool) ([]byte, error) {
 	}
 	text = withoutServer(text)
 	after, err := parseServers(text)
-	if err != nil || after.named || !reflect.DeepEqual(before.others, after.others) {
+	if err != nil || after.named || !install.Same(before.others, after.others) {
 		return nil, errors.New("the MCP servers are written in a way that is not edited; run `codex mcp remove " + install.ServerName + "` first")
 	}
 	if known && original == nil && len(bytes.TrimSpace(text)) == 0 {

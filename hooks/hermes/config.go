@@ -126,7 +126,7 @@ func remove(now, original []byte, known bool) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w; run `hermes memory off`", err)
 	}
-	return q.left(original), nil
+	return q.left(original, known), nil
 }
 
 // unset takes a setting out, in one of several ways. original is the file as it
@@ -146,8 +146,8 @@ func (c *config) unset(s setting, original []byte, known bool, done func(*config
 
 // left is the file from which something was taken: nil if nothing is left of one
 // that was not there before.
-func (c *config) left(original []byte) []byte {
-	if original == nil && strings.TrimSpace(c.Text) == "" {
+func (c *config) left(original []byte, known bool) []byte {
+	if known && original == nil && strings.TrimSpace(c.Text) == "" {
 		return nil
 	}
 	return c.Bytes()

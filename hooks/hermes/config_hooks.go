@@ -133,7 +133,7 @@ func removeHooks(now, original []byte, known bool) ([]byte, error) {
 			return nil, err
 		}
 	}
-	return c.left(original), nil
+	return c.left(original, known), nil
 }
 
 func (c *config) withoutHook(p placedHook, original []byte, known bool) (*config, error) {

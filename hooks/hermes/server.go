@@ -97,5 +97,5 @@ func removeServer(now, original []byte, known bool) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w; run `hermes mcp remove %s`", err, install.ServerName)
 	}
-	return q.left(original), nil
+	return q.left(original, known), nil
 }

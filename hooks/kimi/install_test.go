@@ -72,6 +72,7 @@ var nasty = map[string]string{
 	"a hook that mentions us": "[[hooks]]\nevent = \"Stop\"\ncommand = \"echo reme-hook was here\"\n",
 	"hashes in strings":       "a = \"# [[hooks]]\"\nb = \"\"\"\n[[hooks]]\n\"\"\"\n",
 	"other arrays of tables":  "[[agents]]\nname = \"a\"\n[[agents.hooks]]\nx = 1\n",
+	"no number":               "n = nan\ni = [-inf, {n = nan}]\n",
 	"dates and unicode":       "d = 2026-11-30T09:00:00Z\n\"né\" = 'x'\n\"ключ\" = \"日本\"\nf = 1e3\n",
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -45,6 +44,8 @@ type configText struct {
 	theirs []any
 }
 
+var errNoTables = errors.New(`"hooks" is no array of tables; make it one ([[hooks]]) and run the command again`)
+
 // parse reads a config.toml. Hooks that are no array of tables are an error, as
 // they are for Kimi.
 func parse(text []byte) (configText, error) {
@@ -52,21 +53,21 @@ func parse(text []byte) (configText, error) {
 	if err := toml.Unmarshal(text, &c.top); err != nil {
 		if at := new(toml.DecodeError); errors.As(err, &at) {
 			line, _ := at.Position()
-			return c, fmt.Errorf("not TOML: line %d: %w", line, err)
+			return c, fmt.Errorf("not TOML: line %d: %w; repair it and run the command again", line, err)
 		}
-		return c, fmt.Errorf("not TOML: %w", err)
+		return c, fmt.Errorf("not TOML: %w; repair it and run the command again", err)
 	}
 	hooks, there := c.top["hooks"]
 	delete(c.top, "hooks")
 	list, ok := hooks.([]any)
 	if there && !ok {
-		return c, errors.New(`"hooks" is no array of tables`)
+		return c, errNoTables
 	}
 	c.hooks = list
 	for _, h := range list {
 		table, ok := h.(map[string]any)
 		if !ok {
-			return c, errors.New(`"hooks" is no array of tables`)
+			return c, errNoTables
 		}
 		command, _ := table["command"].(string)
 		if !ours(command) {
@@ -85,7 +86,7 @@ func parse(text []byte) (configText, error) {
 
 // leaves tells whether an edit left all that is not ours as it was.
 func (c configText) leaves(after configText) bool {
-	return reflect.DeepEqual(c.theirs, after.theirs) && reflect.DeepEqual(c.top, after.top)
+	return install.Same(c.theirs, after.theirs) && install.Same(c.top, after.top)
 }
 
 // readEntries reads our hooks in a file, none if there is no file. It tells what

@@ -134,9 +134,13 @@ func remove(now, original []byte, known bool) ([]byte, error) {
 }
 
 // byHand is how to take our entry out of a configuration that is not rewritten.
+// One that cannot be read has none if it has neither our name nor an include.
 func byHand(now []byte, dir string) error {
 	c, err := parseConfig(now, dir)
 	if _, ok := c.ours(); err == nil && !ok && !slices.Contains(c.Plugins.Allow, pluginID) {
+		return nil
+	}
+	if err != nil && !bytes.Contains(now, []byte(pluginID)) && !bytes.Contains(now, []byte(includeName)) {
 		return nil
 	}
 	return fmt.Errorf("it is not strict JSON or includes other files, and is not rewritten; run `openclaw config unset %s`, take %s out of plugins.allow if it is there, and run the command again", strings.Join(entryPath, "."), pluginID)

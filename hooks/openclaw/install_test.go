@@ -169,6 +169,7 @@ func TestNotRewritten(t *testing.T) {
 	for name, c := range map[string]struct{ text, other, do string }{
 		"comments":         {"{\n  // mine\n  \"gateway\": {},\n}", "", commands},
 		"JSON5":            {"{gateway: {port: 1}, 'x': .5}", "", commands},
+		"JSON5 with ours":  {"{plugins: {allow: ['reme']}}", "", commands},
 		"root include":     {`{"$include":"other.json"}`, `{"gateway":{}}`, commands},
 		"plugins included": {`{"plugins":{"$include":["other.json"]}}`, `{"allow":["x"]}`, commands + ` && openclaw config set plugins.allow '["x","reme"]'`},
 		"there already":    {`{"plugins":{"$include":"other.json"}}`, `{"entries":{"reme":{"enabled":true,"hooks":{"allowConversationAccess":true}}}, /* ok */}`, ""},
@@ -196,7 +197,7 @@ func TestNotRewritten(t *testing.T) {
 				t.Errorf("to do: %q, want %q", do, c.do)
 			}
 			_, err := install.Uninstall(t.Context(), target, env, install.Options{})
-			unset := strings.Contains(name, "there already") || strings.Contains(name, "half") || strings.Contains(name, "JSON5") || strings.Contains(name, "missing") || strings.Contains(name, "circular")
+			unset := strings.Contains(name, "there already") || strings.Contains(name, "half") || strings.Contains(name, "JSON5 with") || strings.Contains(name, "missing") || strings.Contains(name, "circular")
 			if unset != (err != nil && strings.Contains(err.Error(), "openclaw config unset plugins.entries.reme")) {
 				t.Errorf("uninstall: %v", err)
 			}

@@ -3,6 +3,7 @@ package redact
 import (
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -24,17 +25,18 @@ var keywords = []keyword{
 	{"key", false, false}, {"auth", false, true}, {"secret_key_base", false, false},
 	{"pw", true, true}, {"passwort", true, false}, {"kennwort", true, false}, {"contraseña", true, false}, {"senha", true, true}, {"mot de passe", true, false}, {"пароль", true, false}, {"Пароль", true, false},
 	{"密码", true, false}, {"口令", true, false}, {"密碼", true, false}, {"パスワード", true, false}, {"비밀번호", true, false},
+	{"psk", true, false}, {"identified by", true, false}, {"_password by", true, false},
 	{"密钥", false, false}, {"令牌", false, false}, {"トークン", false, false}, {"シークレット", false, false}, {"キー", false, false},
 }
 
 // keyKinds are the words before "key" that make it a secret.
-var keyKinds = []string{"api", "access", "secret", "private", "account", "shared", "sharedaccess", "encryption", "encrypt", "signing", "master", "auth", "subscription", "service", "license", "app", "admin", "deploy", "webhook", "storage", "jwt"}
+var keyKinds = []string{"api", "access", "secret", "private", "account", "shared", "sharedaccess", "encryption", "encrypt", "signing", "master", "auth", "subscription", "service", "license", "app", "admin", "deploy", "webhook", "storage", "jwt", "client"}
 
 // harmless are beginnings of names of tokens that open nothing.
 var harmless = []string{"page", "continuation", "next", "sync", "cursor", "cancellation", "design", "eos", "bos", "pad", "unk", "special", "stop", "mask", "sep", "cls", "previous", "prev", "resume"}
 
 // tails may follow the keyword in a name of something secret.
-var tails = []string{"prod", "production", "staging", "stage", "dev", "test", "live", "old", "new", "value", "base", "primary", "secondary"}
+var tails = []string{"prod", "production", "staging", "stage", "dev", "test", "live", "old", "new", "value", "base", "primary", "secondary", "data"}
 
 // assignments finds what is assigned to names of secrets: in code, environment,
 // configuration, command lines, markup and prose.
@@ -93,7 +95,7 @@ func (a *assignment) value(end int) (span, bool) {
 	for a.name > 0 && a.name > a.start-maxName && (isURL(a.s[a.name-1]) || a.s[a.name-1] == '.') {
 		a.name--
 	}
-	if !a.named() {
+	if strings.HasSuffix(a.s[:a.name], begin) || !a.named() {
 		return span{}, false
 	}
 	end, ok := a.nameEnd(end)
@@ -138,7 +140,7 @@ func (a *assignment) nameEnd(i int) (int, bool) {
 		stop++
 	}
 	if tail := strings.Trim(a.lower[i:stop], "_-"); tail != "" && strings.Trim(tail, "0123456789") != "" && !slices.Contains(tails, tail) {
-		return 0, false
+		return i, a.word[0] >= utf8.RuneSelf // no space is between words in Chinese
 	}
 	return stop, true
 }
@@ -168,6 +170,10 @@ func (a *assignment) separator(i int) (int, bool) {
 			return begin, true
 		}
 	}
+	if begin, sep, ok := a.pair(i); ok {
+		a.sep = sep
+		return begin, true
+	}
 	rest := a.s[i:]
 	switch {
 	case rest == "":
@@ -186,21 +192,36 @@ func (a *assignment) separator(i int) (int, bool) {
 		return 0, false
 	}
 	i = a.purpose(i)
-	for _, verb := range []string{":", "is:", "is", "was", "是：", "是:", "是", "为：", "为", "は", "に"} {
+	for _, verb := range verbs {
 		if after, ok := strings.CutPrefix(a.lower[i:], verb); ok && (verb[0] >= utf8.RuneSelf || strings.HasPrefix(after, " ")) {
 			a.sep = "is"
+			if verb == "to" || verb == "—" || verb == "–" {
+				a.sep = "to"
+			}
 			return a.blanks(len(a.s) - len(after)), true
 		}
 	}
-	if spaced > named && a.option() {
+	if spaced > named && (a.option() || a.set()) {
 		a.sep, a.shell = "--", true
 		return spaced, true
 	}
+	if a.word[0] >= utf8.RuneSelf && i < len(a.s) && a.s[i] < utf8.RuneSelf {
+		a.sep = "is"
+		return i, true
+	}
 	if spaced > named && !a.alone {
 		a.sep = " "
+		if a.s[spaced] == '(' {
+			spaced++
+		}
 		return spaced, true
 	}
 	return 0, false
+}
+
+// verbs are what prose has between a password and its name, in lower case.
+var verbs = []string{
+	":", "is:", "is", "was", "to", "should be", "will be", "ist", "lautet", "es", "é", "est", "è", "—", "–", "是：", "是:", "是", "为：", "为", "为:", "は", "に", "は、", "는", "은", "이", "가",
 }
 
 // purpose skips what prose says of a password before it names it: "for staging".
@@ -224,6 +245,36 @@ func (a *assignment) purpose(i int) int {
 // option tells whether the name is a command's: --password.
 func (a *assignment) option() bool {
 	return strings.HasPrefix(a.s[a.name:], "--")
+}
+
+// pair returns where the value begins if the name is itself one: of an element
+// with a value as its other attribute, of an entry with a name and a value, or
+// of a property list; and what separates both.
+func (a *assignment) pair(i int) (begin int, sep string, ok bool) {
+	const longest = 80
+	end := min(len(a.s), i+longest)
+	rest := a.s[i:end]
+	if element, isKey := strings.CutPrefix(rest, "</key>"); isKey {
+		value, isString := strings.CutPrefix(strings.TrimLeft(element, " \t\r\n"), "<string>")
+		return end - len(value), ">", isString
+	}
+	const name = "value"
+	rest = strings.TrimLeft(rest, " \t\r\n,\"'\\")
+	if len(rest) < len(name) || !strings.EqualFold(rest[:len(name)], name) {
+		return 0, "", false
+	}
+	rest = strings.TrimLeft(rest[len(name):], " \"'\\")
+	if rest == "" || rest[0] != ':' && rest[0] != '=' {
+		return 0, "", false
+	}
+	return end - len(strings.TrimLeft(rest[1:], " ")), rest[:1], true
+}
+
+// set tells whether a name is one that a command sets in the environment.
+func (a *assignment) set() bool {
+	before := a.lower[max(0, a.name-len("set -gx ")):a.name]
+	return slices.ContainsFunc([]string{"setx ", "set -gx ", "set -x ", "set -ux ", "setenv ", "env ", "arg "}, func(command string) bool { return strings.HasSuffix(before, command) }) &&
+		strings.ToUpper(a.s[a.name:a.start+len(a.word)]) == a.s[a.name:a.start+len(a.word)]
 }
 
 // shellName tells whether the name stands where an environment, a command line,
@@ -320,11 +371,11 @@ func (a *assignment) nextAssignment(i int) bool {
 
 // secret tells whether a value that ends at end is the secret itself.
 func (a *assignment) secret(v string, end int) bool {
-	if isReference(v) || isPlaceholder(v) || !a.strong && strings.HasSuffix(lower(v), a.word) || !a.quoted && isCode(v) {
+	if isReference(v) || isPlaceholder(v) || !a.strong && strings.HasSuffix(lower(v), a.word) || strings.HasSuffix(lower(v), "_"+a.word) || !a.quoted && isCode(v) {
 		return false
 	}
-	if a.sep == " " && !(a.strong && (a.quoted || a.login())) {
-		return false
+	if a.sep == "to" || a.sep == " " && !(a.strong && (a.quoted || a.login())) {
+		return a.strong && !a.alone && isMixed(v)
 	}
 	if a.quoted || a.shell || a.sep == ">" {
 		if a.strong {
@@ -337,7 +388,7 @@ func (a *assignment) secret(v string, end int) bool {
 	case code:
 		return false
 	case a.sep == "is":
-		return a.strong && isPassword(v) && !technical(v) && (!isWordy(v) || a.ends(end)) || !a.strong && len(v) >= 16 && isRandom(v)
+		return a.strong && isPassword(v) && !technical(v) && (!isWordy(v) || strings.ContainsAny(v, symbols) || a.ends(end)) || !a.strong && len(v) >= 16 && isRandom(v)
 	case a.strong && a.ends(end) && !isPath(v):
 		lineEnds := end == len(a.s) || strings.IndexByte("\r\n ", a.s[end]) >= 0
 		return isPassword(v) && (!isName(v) || !isWordy(v) || (a.sep == ":" || a.sep == "：") && (lineEnds || !isIdentifier(v)))
@@ -370,19 +421,23 @@ func isName(v string) bool {
 
 // isIdentifier tells names in which words make up more than a half: camelCase
 // with digits between its words.
-func isIdentifier(v string) bool {
+func isIdentifier(v string) bool { return 2*inWords(v, 3) > len(v) && lower(v) != v }
+
+// inWords counts the characters of words: of so many small letters at least, and
+// what each begins with.
+func inWords(v string, least int) int {
 	words, n := 0, 0
 	for i := range len(v) + 1 {
 		if i < len(v) && isLower(v[i]) {
 			n++
 			continue
 		}
-		if n >= 3 {
+		if n >= least {
 			words += n + 1
 		}
 		n = 0
 	}
-	return 2*words > len(v) && lower(v) != v
+	return words
 }
 
 // isCode tells numbers, names with a dollar sign, indexes and calls.
@@ -415,7 +470,7 @@ func isReference(v string) bool {
 	case strings.IndexByte("$%{<&[(*\"'`", v[0]) >= 0:
 		return true
 	}
-	for _, sign := range []string{"${", "{{", "$(", "<", "[redacted", "ENC[", "process.env", "os.environ", "getenv", "secretKeyRef", "sha256:", "arn:", "%s", "%v", `\u`, `\x`, "&&", "||", "?.", "secrets."} {
+	for _, sign := range []string{"${", "{{", "$(", "<", "[redacted", "ENC[", "process.env", "os.environ", "getenv", "secretKeyRef", "sha256:", "arn:", "%s", "%v", `\u`, `\x`, "&&", "||", "?.", "secrets.", "#{"} {
 		if strings.Contains(v, sign) {
 			return true
 		}
@@ -433,7 +488,7 @@ func isPassword(v string) bool {
 	}
 	letters := strings.ContainsFunc(v, func(r rune) bool { return r < utf8.RuneSelf && isLetter(byte(r)) })
 	digits := strings.ContainsAny(v, "0123456789")
-	return digits && letters || letters && strings.ContainsAny(v, symbols) || digits && strings.Trim(v, "0123456789") == ""
+	return digits && letters || isScrambled(v) || letters && strings.ContainsAny(v, symbols) || digits && strings.Trim(v, "0123456789") == ""
 }
 
 // isRandom tells what a machine made.
@@ -444,8 +499,21 @@ func isRandom(v string) bool {
 	return strings.ContainsAny(v, "0123456789") && strings.ContainsFunc(v, func(r rune) bool { return r < utf8.RuneSelf && isLetter(byte(r)) })
 }
 
+// isMixed tells a password that needs no word before it that says so: of capital
+// and small letters, digits and symbols, or three of them and as long as no
+// name.
+func isMixed(v string) bool {
+	kinds := 0
+	for _, in := range []func(rune) bool{unicode.IsUpper, unicode.IsLower, unicode.IsDigit, func(r rune) bool { return strings.ContainsRune("!@#$%^&*+?~", r) }} {
+		if strings.ContainsFunc(v, in) {
+			kinds++
+		}
+	}
+	return isPassword(v) && !isPath(v) && len(v) >= 8 && (kinds == 4 || kinds == 3 && !isWordy(v) && !isIdentifier(v) && !technical(v))
+}
+
 // technical tells words with digits that are said of passwords and are none.
 func technical(v string) bool {
 	low := lower(v)
-	return slices.ContainsFunc([]string{"base64", "sha", "md5", "argon2", "oauth", "utf", "bcrypt", "scrypt", "pbkdf2", "http", "x509", "ed25519", "aes", "rfc", "ipv", "hs256", "rs256"}, func(w string) bool { return strings.HasPrefix(low, w) })
+	return slices.ContainsFunc([]string{"base64", "sha", "md5", "argon2", "oauth", "utf", "bcrypt", "scrypt", "pbkdf2", "http", "x509", "ed25519", "aes", "1password", "rfc", "ipv", "hs256", "rs256"}, func(w string) bool { return strings.HasPrefix(low, w) })
 }

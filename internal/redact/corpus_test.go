@@ -69,6 +69,7 @@ func TestCorpus(t *testing.T) {
 	for name, most := range map[string]struct{ missed, inexact, destroyed int }{
 		"tuning":  {0, 0, 0},
 		"heldout": {0, 0, 0},
+		"fresh":   {3, 0, 0},
 	} {
 		var secrets, harmless, missed, inexact, destroyed int
 		for _, s := range corpus(t, name) {

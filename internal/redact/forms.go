@@ -1,6 +1,11 @@
 package redact
 
-import "strings"
+import (
+	encoding "encoding/base64"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
 
 // minKeyLine is the least length of a line of base64 in a real private key.
 const minKeyLine = 40
@@ -80,22 +85,99 @@ func (t *text) webTokens() []span {
 			out = append(out, span{start, end, "jwt"})
 		}
 	}
-	t.each("q~", func(start, end int) { // an Azure client secret: abc8Q~ and 31 to 34 more
-		first, last := start-4, t.run(end, base64)
-		if first >= 0 && isDigit(t.s[start-1]) && t.wordBegins(first) && last-end >= 31 && last-end <= 34 && !isPlaceholder(t.s[end:last]) {
-			out = append(out, span{first, last, "azure-secret"})
+	for _, m := range middles {
+		t.each(lower(m.middle), func(start, end int) {
+			first := start
+			for first > 0 && start-first < m.most && m.before.has(t.s[first-1]) {
+				first--
+			}
+			last := t.run(end, m.after)
+			begins := first == 0 || !m.before.has(t.s[first-1]) || t.wordBegins(first)
+			if begins && start-first >= m.least && t.s[start:end] == m.middle && last-end >= m.min && last-end <= m.max && !t.goesOn(last) && !isPlaceholder(t.s[end:last]) {
+				out = append(out, span{first, last, m.mark})
+			}
+		})
+	}
+	return slices.Concat(out, t.botTokens(), t.phrases())
+}
+
+// middle is a form of credential that is told by what it has in its middle.
+type middle struct {
+	mark        string
+	middle      string
+	before      charset
+	least, most int // the number of characters before the middle
+	after       charset
+	min, max    int // the number of characters behind it
+}
+
+var middles = []middle{
+	{"azure-secret", "Q~", alnum, 4, 4, base64, 31, 34},
+	{"telegram-token", ":AA", digits, 8, 10, urlsafe, 33, 33},
+	{"terraform-token", ".atlasv1.", alnum, 14, 14, urlsafe, 60, 70},
+	{"mailchimp-key", "-us", hex, 32, 32, digits, 1, 2},
+}
+
+// botTokens finds those of Discord: the number of the bot in base64, a time, and
+// what signs them.
+func (t *text) botTokens() []span {
+	var out []span
+	for pos := 0; ; {
+		i := strings.IndexByte(t.s[pos:], '.')
+		if i < 0 {
+			return out
 		}
-	})
-	t.each(":aa", func(start, end int) { // a Telegram bot: 123456789:AA and 33 more
-		first := start
-		for first > 0 && isDigit(t.s[first-1]) {
+		dot := pos + i
+		pos = dot + 1
+		const second = 6
+		if dot+second+1 >= len(t.s) || t.s[dot+second+1] != '.' {
+			continue
+		}
+		first := dot
+		for first > 0 && dot-first < 28 && isURL(t.s[first-1]) {
 			first--
 		}
-		last := t.run(end, urlsafe)
-		if n := start - first; n >= 8 && n <= 10 && last-end == 33 && t.s[end-1] == 'A' {
-			out = append(out, span{first, last, "telegram-token"})
+		if number, err := encoding.RawURLEncoding.DecodeString(t.s[first:dot]); err != nil || len(number) < 17 || strings.Trim(string(number), "0123456789") != "" || !t.wordBegins(first) {
+			continue
 		}
-	})
+		if last := t.run(dot+second+2, urlsafe); last-dot >= second+2+27 {
+			out = append(out, span{first, last, "discord-token"})
+		}
+	}
+}
+
+// phrases finds the words that a wallet is made of again: twelve or more behind
+// what says so.
+func (t *text) phrases() []span {
+	const least, most = 12, 24
+	var out []span
+	for _, name := range []string{"mnemonic", "seed phrase", "seed_phrase", "recovery phrase", "助记词"} {
+		t.each(name, func(_, end int) {
+			begin := end
+			for begin < len(t.s) && begin < end+8 && strings.IndexByte(" \"'=:", t.s[begin]) >= 0 {
+				begin++
+			}
+			words, last, stop := 0, begin, begin
+			for words < most {
+				for stop < len(t.s) && isLower(t.s[stop]) {
+					stop++
+				}
+				if n := stop - last; n < 3 || n > 8 {
+					break
+				}
+				words++
+				if stop == len(t.s) || t.s[stop] != ' ' {
+					last = stop + 1
+					break
+				}
+				stop++
+				last = stop
+			}
+			if words >= least {
+				out = append(out, span{begin, last - 1, "seed-phrase"})
+			}
+		})
+	}
 	return out
 }
 
@@ -121,10 +203,22 @@ func (t *text) urls() []span {
 			return
 		}
 		user, password, ok := strings.Cut(authority[:at], ":")
-		if ok && start > 0 && isAlnum(t.s[start-1]) && isURLPassword(password) {
+		if ok && start > 0 && isAlnum(t.s[start-1]) && user != password && isURLPassword(password) {
 			out = append(out, span{end + len(user) + 1, end + at, passwordMark})
 		}
 	})
+	for _, network := range []string{"@tcp(", "@unix("} { // user:password@tcp(host)/name, as Go's driver of MySQL has it
+		t.each(network, func(at, _ int) {
+			begin := at
+			for begin > 0 && at-begin < maxName && t.s[begin-1] > ' ' && t.s[begin-1] < 0x7f && strings.IndexByte("\"'`=,", t.s[begin-1]) < 0 {
+				begin--
+			}
+			user, password, ok := strings.Cut(t.s[begin:at], ":")
+			if ok && user != "" && user != password && isURLPassword(password) {
+				out = append(out, span{begin + len(user) + 1, at, passwordMark})
+			}
+		})
+	}
 	for _, w := range webhooks {
 		t.each(w, func(_, end int) {
 			stop := end
@@ -162,7 +256,11 @@ func isURLPassword(p string) bool {
 	case "password", "passwd", "pass", "pwd", "secret", "token", "pw":
 		return false
 	}
-	return len(p) >= 3 && !strings.ContainsAny(p, "${}()*[],;|") && !isPlaceholder(p) && !strings.HasPrefix(p, "%s") && !strings.HasPrefix(p, "%v")
+	variable := false
+	for i := range len(p) - 1 {
+		variable = variable || p[i] == '$' && (i == 0 || isLetter(p[i+1]) || p[i+1] == '_')
+	}
+	return len(p) >= 3 && !variable && !strings.ContainsAny(p, "{}()*[],;|") && !isPlaceholder(p) && !strings.HasPrefix(p, "%s") && !strings.HasPrefix(p, "%v")
 }
 
 // maxScheme bounds the name of a scheme of authorization with what follows it.
@@ -185,32 +283,49 @@ func (t *text) headers() []span {
 	}
 	random := func(v string) bool { return isRandom(v) && strings.IndexByte(v, '/') != 0 }
 	t.each("bearer", add("bearer", 16, random))
-	t.each("authorization: basic", add("basic-auth", 8, func(v string) bool { return distinct(v) >= 6 }))
+	t.each("basic", add("basic-auth", 8, isBasic))
 	t.each("authorization:", add("bearer", 20, random))
 	return out
+}
+
+// isBasic tells the name of a user and a password, in base64.
+func isBasic(v string) bool {
+	pair, err := encoding.RawStdEncoding.DecodeString(strings.TrimRight(v, "="))
+	user, password, ok := strings.Cut(string(pair), ":")
+	return err == nil && ok && user != password && isURLPassword(password) && !slices.Contains([]string{"opensesame", "open sesame"}, password) &&
+		strings.IndexFunc(string(pair), func(r rune) bool { return r < ' ' || r == utf8.RuneError }) < 0
 }
 
 // cookies finds what identifies a session in the headers that carry it.
 func (t *text) cookies() []span {
 	var out []span
 	done := 0
-	t.each("cookie:", func(_, end int) {
+	line := func(_, end int) {
 		if end < done {
 			return
 		}
 		line, _, _ := strings.Cut(t.s[end:min(len(t.s), end+maxValue)], "\n")
 		done = end + len(line)
-		for i := range len(line) {
-			if line[i] != '=' {
-				continue
+		for begin := end; begin < done; {
+			i := strings.IndexByte(t.s[begin:done], '=')
+			if i < 0 {
+				return
 			}
-			begin := end + i + 1
-			stop := t.run(begin, base64)
+			begin += i + 1
+			stop := begin
+			for stop < done && (base64.has(t.s[stop]) || t.s[stop] == '%') {
+				stop++
+			}
 			if v := t.s[begin:min(stop, begin+maxJudged)]; len(v) >= 16 && isRandom(v) && !isPlaceholder(v) {
 				out = append(out, span{begin, stop, "cookie"})
 			}
+			begin = stop
 		}
-	})
+	}
+	for _, name := range []string{"cookie:", "cookie\":", "cookie':", "--cookie ", " -b "} {
+		done = 0
+		t.each(name, line)
+	}
 	return out
 }
 
@@ -221,8 +336,12 @@ var passwordOptions = []struct {
 	user            bool
 }{
 	{"curl ", " -u", true}, {"curl ", " --user", true}, {"sshpass ", " -p", false}, {"mysql ", " -p", false}, {"mysqldump ", " -p", false},
-	{"mysqladmin ", " -p", false}, {"docker login ", " -p", false}, {"podman login ", " -p", false}, {"az login ", " -p", false},
-	{"redis-cli ", " -a", false}, {"ldapsearch ", " -w", false},
+	{"mysqladmin ", " -p", false}, {"mariadb ", " -p", false}, {"mongosh ", " -p", false}, {"mongodump ", " -p", false}, {"mongorestore ", " -p", false},
+	{"docker login ", " -p", false}, {"podman login ", " -p", false}, {"nerdctl login ", " -p", false}, {"helm registry login ", " -p", false},
+	{"oc login ", " -p", false}, {"az login ", " -p", false}, {"redis-cli ", " -a", false}, {"ldapsearch ", " -w", false}, {"sqlcmd ", " -P", false},
+	{"zip ", " -P", false}, {"mosquitto_pub ", " -P", false}, {"mosquitto_sub ", " -P", false}, {"openssl ", " pass:", false},
+	{"keytool ", " -storepass", false}, {"keytool ", " -keypass", false}, {"ssh-keygen ", " -N", false},
+	{"convertto-securestring ", " ", false}, {"convertto-securestring ", " -String", false},
 }
 
 // options finds passwords on command lines.

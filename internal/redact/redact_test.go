@@ -107,6 +107,7 @@ func TestHostile(t *testing.T) {
 		"sk-", "ghp_", "eyJ.", "eyJ", "password=", "token", "token=", `token="`, "key:", "://", "://a:", "a://a:b@", "bearer", "bearer ", "authorization:",
 		"-----BEGIN ", "-----BEGIN PRIVATE KEY-----", "<private>", "</private>", " -u", "&sig=", "q~", ":aa", "1", "密码是", "<token>", "password for ", "hooks.slack.com/services/",
 		"password is ", "cookie:", "cookie:a=", "curl ", "curl -u ", "mysql -p", "\\", "'", "=", "api key ",
+		".atlasv1.", "-us1", "A.", "A.BBBBBB.", "@tcp(", "a:b@tcp(", "mnemonic ", "mnemonic a ", "basic ", "basic YTpi", " -b ", " -b a=", "password value=", "token</key>", "setx ", "密码a", "to ", "password to ",
 	} {
 		text := strings.Repeat(part, (1<<18)/len(part))
 		if out := Text(text); Text(out) != out {

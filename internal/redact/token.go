@@ -20,6 +20,7 @@ type charset int
 const (
 	alnum charset = iota
 	caps
+	digits
 	hex
 	urlsafe
 	dotted
@@ -33,6 +34,8 @@ func (s charset) has(c byte) bool {
 		return isAlnum(c)
 	case caps:
 		return isUpper(c) || isDigit(c)
+	case digits:
+		return isDigit(c)
 	case hex:
 		return isHex(c)
 	case urlsafe:
@@ -63,6 +66,18 @@ var knownTokens = []token{
 	{"api-key", "fw_", alnum, 20, 40},
 	{"api-key", "fc-", hex, 32, 32},
 	{"api-key", "e2b_", hex, 40, 40},
+	{"api-key", "csk-", alnum, 40, 60},
+	{"api-key", "tgp_v1_", urlsafe, 40, 0},
+	{"api-key", "pcsk_", urlsafe, 60, 0},
+	{"api-key", "vck_", alnum, 40, 0},
+	{"api-key", "sk_", hex, 48, 48},
+	{"api-key", "re_", urlsafe, 33, 33},
+	{"api-key", "phx_", alnum, 40, 50},
+	{"api-key", "apify_api_", alnum, 30, 0},
+	{"api-key", "wandb_v1_", urlsafe, 40, 0},
+	{"api-key", "napi_", alnum, 60, 64},
+	{"api-key", "rnd_", alnum, 28, 32},
+	{"mapbox-token", "sk.eyJ", dotted, 60, 0},
 	{"api-key", "lsv2_pt_", urlsafe, 32, 64},
 	{"api-key", "lsv2_sk_", urlsafe, 32, 64},
 	{"huggingface-token", "hf_", alnum, 30, 40},
@@ -107,13 +122,20 @@ var knownTokens = []token{
 	{"aws-key", "ABIA", caps, 16, 16},
 	{"aws-key", "ACCA", caps, 16, 16},
 	{"aws-key", "ABSK", base64, 100, 0},
+	{"aws-key", "bedrock-api-key-", base64, 60, 0},
 	{"alibaba-key", "LTAI", alnum, 16, 20},
 	{"tencent-key", "AKID", alnum, 32, 32},
 	{"google-key", "AIza", urlsafe, 35, 35},
+	{"google-key", "AQ.Ab", urlsafe, 40, 0},
 	{"google-token", "ya29.", urlsafe, 30, 0},
 	{"google-token", "1//0", urlsafe, 40, 0},
 	{"google-secret", "GOCSPX-", urlsafe, 28, 28},
 	{"npm-token", "npm_", alnum, 36, 36},
+	{"crates-token", "cio", alnum, 32, 32},
+	{"nuget-key", "oy2", alnum, 43, 43},
+	{"artifactory-token", "AKCp", alnum, 60, 80},
+	{"artifactory-token", "cmVmdGtuOjAx", alnum, 50, 60},
+	{"open-vsx-token", "ovsxat_", urlsafe, 30, 0},
 	{"pypi-token", "pypi-", urlsafe, 50, 0},
 	{"rubygems-token", "rubygems_", hex, 48, 48},
 	{"docker-token", "dckr_pat_", urlsafe, 24, 40},
@@ -134,6 +156,17 @@ var knownTokens = []token{
 	{"atlassian-token", "ATCTT3x", base64, 60, 0},
 	{"atlassian-token", "ATBB", alnum, 32, 32},
 	{"linear-key", "lin_api_", alnum, 40, 40},
+	{"linear-key", "lin_oauth_", alnum, 40, 64},
+	{"airtable-token", "pat", dotted, 79, 79},
+	{"contentful-token", "CFPAT-", urlsafe, 43, 43},
+	{"sonar-token", "squ_", hex, 40, 40},
+	{"sonar-token", "sqp_", hex, 40, 40},
+	{"sonar-token", "sqa_", hex, 40, 40},
+	{"buildkite-token", "bkua_", hex, 40, 40},
+	{"circleci-token", "CCIPAT_", urlsafe, 50, 0},
+	{"facebook-token", "EAA", alnum, 100, 0},
+	{"razorpay-key", "rzp_live_", alnum, 14, 14},
+	{"paddle-key", "pdl_live_apikey_", urlsafe, 50, 0},
 	{"notion-token", "ntn_", alnum, 40, 50},
 	{"notion-token", "secret_", alnum, 43, 43},
 	{"figma-token", "figd_", urlsafe, 38, 0},
@@ -144,6 +177,11 @@ var knownTokens = []token{
 	{"doppler-token", "dp.st.", dotted, 40, 0},
 	{"netlify-token", "nfp_", alnum, 36, 40},
 	{"vercel-token", "vcp_", alnum, 40, 0},
+	{"vercel-token", "vercel_blob_rw_", urlsafe, 40, 0},
+	{"cloudflare-token", "cfut_", alnum, 40, 0},
+	{"cloudflare-token", "cfat_", alnum, 40, 0},
+	{"cloudflare-token", "cfk_", alnum, 40, 0},
+	{"cloudflare-token", "v1.0-", urlsafe, 170, 0},
 	{"supabase-token", "sbp_", hex, 40, 40},
 	{"supabase-key", "sb_secret_", urlsafe, 30, 0},
 	{"planetscale-token", "pscale_tkn_", dotted, 30, 0},
@@ -237,7 +275,8 @@ func (k *token) plausible(body string) bool {
 		return false
 	}
 	if k.prefix != "sk-" {
-		return true
+		const shortest = 3 // of the beginnings that names do not have as well
+		return len(k.prefix) > shortest || !isWordy(body)
 	}
 	for _, known := range []string{"ant-", "proj-", "or-", "svcacct-", "admin-", "lf-", "kimi-"} {
 		if rest, ok := strings.CutPrefix(body, known); ok {
@@ -324,16 +363,20 @@ func longestRun(s string, in func(byte) bool) int {
 }
 
 // isWordy tells what is made of words, as names are: of letters, with a few
-// digits behind them. Letters and digits that alternate are no words.
+// digits behind them. Letters and digits that alternate are no words, nor are
+// letters whose case changes as in none.
 func isWordy(v string) bool {
 	for i := 0; i < len(v); {
 		if !isAlnum(v[i]) {
 			i++
 			continue
 		}
-		letters, digits := 0, 0
+		letters, digits, begin := 0, 0, i
 		for ; i < len(v) && isLetter(v[i]); i++ {
 			letters++
+		}
+		if isScrambled(v[begin:i]) {
+			return false
 		}
 		for ; i < len(v) && isDigit(v[i]); i++ {
 			digits++
@@ -343,4 +386,20 @@ func isWordy(v string) bool {
 		}
 	}
 	return true
+}
+
+// isScrambled tells letters that a machine drew: their case changes often, and
+// not where words begin.
+func isScrambled(v string) bool {
+	const shortest, fewest = 10, 4
+	changes := 0
+	for i := range len(v) {
+		if !isLetter(v[i]) {
+			return false
+		}
+		if i > 0 && isUpper(v[i]) != isUpper(v[i-1]) {
+			changes++
+		}
+	}
+	return len(v) >= shortest && changes >= fewest && 2*inWords(v, 2) <= len(v)
 }
