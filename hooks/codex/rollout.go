@@ -193,12 +193,26 @@ func (r *rollout) item(l *row, at int64, when time.Time) {
 	t := r.turn(l.Payload.Turn, at)
 	switch item := l.Payload.Item; item.Type {
 	case "UserMessage":
-		t.add(client.User, hooks.Payload{"": item.Content}.Text(""), when)
+		t.add(client.User, userText(item.Content), when)
 	case "AgentMessage":
 		t.said = hooks.LogMessage{Text: agentText(item.Content), At: when}
 	case "HookPrompt": // a hook made the agent go on after it had stopped
 		t.stop("", when)
 	}
+}
+
+// userText is what the user said in the content of an item, as hooks are told it:
+// the parts follow each other without a gap, pictures are left out.
+func userText(content json.RawMessage) string {
+	var parts []struct{ Type, Text string }
+	json.Unmarshal(content, &parts)
+	var all strings.Builder
+	for _, p := range parts {
+		if p.Type == "text" {
+			all.WriteString(p.Text)
+		}
+	}
+	return all.String()
 }
 
 // agentText is what the agent said in the content of an item, whose parts have the
