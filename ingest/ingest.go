@@ -110,9 +110,11 @@ type Options struct {
 	Whole bool
 	// Later leaves the notes of what is stored to whoever drains the memory's queue.
 	Later bool
-	// pass reads everything and stores nothing of it, so that the next run begins
-	// after it.
+	// pass reads everything and stores nothing of it, so that the next run that follows
+	// begins after it.
 	pass bool
+	// follow goes on where the last run ended, also behind what was passed.
+	follow bool
 }
 
 // Bulk is a memory that takes much that is old at once, and sees later to what is
@@ -149,8 +151,9 @@ func (in *Ingester) Run(ctx context.Context, a *hooks.Adapter, o Options) (Repor
 		defer unlock()
 	}
 	r.cursors = in.loadCursors(a.Host)
+	r.cursors.whole = o.pass
 	err := r.all(ctx)
-	if o.Write {
+	if o.Write && !(o.pass && err != nil) { // else what was not passed would count as added
 		err = errors.Join(err, r.cursors.save())
 	}
 	return r.report, err
@@ -229,7 +232,7 @@ func (r *run) log(ctx context.Context, log hooks.Log) error {
 		return nil
 	}
 	key := key(log)
-	if r.cursors != nil && r.cursors.unchanged(key, log) {
+	if r.cursors != nil && r.cursors.unchanged(key, log) && (r.follow || !r.cursors.Logs[key].Passed) {
 		r.report.Unchanged++
 		return nil
 	}
@@ -241,7 +244,7 @@ func (r *run) log(ctx context.Context, log hooks.Log) error {
 		return nil
 	}
 	cursor := ""
-	if r.cursors != nil {
+	if r.cursors != nil && (r.follow || !r.cursors.Logs[key].Passed) {
 		cursor = r.cursors.Logs[key].Cursor
 	}
 	s := &session{run: r, key: key, log: log, leftAlone: map[string]bool{log.Cwd: false}}
@@ -498,7 +501,8 @@ func (r *run) stored() error {
 	}
 	for _, p := range parts {
 		if p.cursor != "" && r.cursors != nil && r.Write {
-			if err := r.cursors.put(p.key, p.log, p.cursor); err != nil {
+			passed := r.pass || r.follow && r.cursors.Logs[p.key].Passed
+			if err := r.cursors.put(p.key, p.log, p.cursor, passed); err != nil {
 				return &memoryError{err}
 			}
 		}

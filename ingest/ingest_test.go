@@ -414,7 +414,7 @@ func FuzzCursors(f *testing.F) {
 		}
 		c := in.loadCursors("codex")
 		log := hooks.Log{Path: "p", Size: 3}
-		if err := c.put(key(log), log, "next"); err != nil {
+		if err := c.put(key(log), log, "next", false); err != nil {
 			t.Fatal(err)
 		}
 		if err := c.save(); err != nil {
