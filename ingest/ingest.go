@@ -24,9 +24,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -138,7 +136,7 @@ const (
 // Run looks through the logs of one host. It ends early only when ctx ends or the
 // memory fails, with what was done until then.
 func (in *Ingester) Run(ctx context.Context, a *hooks.Adapter, o Options) (Report, error) {
-	r := &run{Ingester: in, Options: o, host: a, report: Report{Host: a.Host, Problems: []Problem{}}}
+	r := &run{Ingester: in, Options: o, host: a, report: Report{Host: a.Host, Problems: []Problem{}}, inside: map[string]bool{}}
 	if o.Whole || o.Filter != (Filter{}) {
 		err := r.all(ctx)
 		return r.report, err
@@ -171,6 +169,7 @@ type run struct {
 	text    int    // of them, in bytes
 	storing []part // what is being stored
 	done    chan error
+	inside  map[string]bool // whether a folder is in the project
 }
 
 // part is what was read of a log and is to be stored.
@@ -345,8 +344,12 @@ func (s *session) wanted(cwd string, at time.Time) bool {
 		return false
 	}
 	if f.Project != "" {
-		rel, err := filepath.Rel(f.Project, cwd)
-		if cwd == "" || err != nil || rel == ".." || strings.HasPrefix(rel, ".."+string(filepath.Separator)) {
+		inside, known := s.inside[cwd]
+		if !known {
+			inside = cwd != "" && hooks.InFolder(cwd, f.Project)
+			s.inside[cwd] = inside
+		}
+		if !inside {
 			return false
 		}
 	}
