@@ -67,15 +67,15 @@ type rollout struct {
 
 type turn struct {
 	hooks.LogTurn
-	unnamed bool // older files tell the texts alone
-	from    int64
-	said    hooks.LogMessage // by the agent, since it last stopped
-	reply   string           // with which it last stopped
+	untold bool // where it ends: older files tell the texts alone
+	from   int64
+	said   hooks.LogMessage // by the agent, since it last stopped
+	reply  string           // with which it last stopped
 }
 
 // Turns implements [hooks.Fold].
 func (r *rollout) Turns() []hooks.LogTurn {
-	if r.settled && r.open != nil && r.open.unnamed {
+	if r.settled && r.open != nil && r.open.untold {
 		r.open.stop("", time.Time{})
 		r.open.Ended, r.open = true, nil
 	}
@@ -169,7 +169,7 @@ func (r *rollout) Take(line []byte, at int64) (bool, error) {
 	case kind == "item_completed" && paginated:
 		r.item(&l, at, when)
 	case kind == "user_message" && !paginated:
-		if r.open != nil && r.open.unnamed && r.open.said.Text != "" {
+		if r.open != nil && r.open.untold && r.open.said.Text != "" {
 			r.open.stop("", when)
 			r.open.Ended, r.open = true, nil
 		}
@@ -229,6 +229,9 @@ func agentText(content json.RawMessage) string {
 	return strings.Join(texts, "\n\n")
 }
 
+// migrated begins the ids that `codex migrate-rollouts` makes for turns that had none.
+const migrated = "rollout-"
+
 // turn is the turn with an id, the one that goes on if that is "". It begins
 // here, if it is another one.
 func (r *rollout) turn(id string, at int64) *turn {
@@ -238,10 +241,11 @@ func (r *rollout) turn(id string, at int64) *turn {
 	if r.open != nil {
 		r.open.Ended = true // without an end in the log: Codex was killed
 	}
-	t := &turn{LogTurn: hooks.LogTurn{ID: client.TurnID(id)}, from: at, unnamed: id == ""}
-	if t.unnamed {
+	t := &turn{LogTurn: hooks.LogTurn{ID: client.TurnID(id)}, from: at, untold: id == ""}
+	if t.untold {
 		t.ID = client.TurnID(fmt.Sprintf("at-%d", at)) // the file only grows
 	}
+	t.Unnamed = t.untold || strings.HasPrefix(id, migrated)
 	r.open = t
 	r.turns = append(r.turns, r.open)
 	return r.open
