@@ -61,6 +61,9 @@ func (o *ingestOptions) filter() (ingest.Filter, error) {
 		*d.at = t
 	}
 	if !f.Until.IsZero() {
+		if f.Until.Before(f.Since) {
+			return f, usageError{fmt.Errorf("--until %s is before --since %s", o.until, o.since)}
+		}
 		f.Until = f.Until.AddDate(0, 0, 1) // that day, too
 	}
 	if o.project != "" {
@@ -181,7 +184,7 @@ func newIngestListCommand(a *app) *cobra.Command {
 						fmt.Fprintf(a.stdout, "%-11s  no logs in %s\n", s.Host, strings.Join(s.Places, ", "))
 						continue
 					}
-					a.printReport(*s.Report, "would add")
+					a.printReport(*s.Report, "would add", s.Places...)
 				}
 				return nil
 			})
@@ -191,13 +194,19 @@ func newIngestListCommand(a *app) *cobra.Command {
 	return c
 }
 
-func (a *app) printReport(r ingest.Report, adds string) {
+// printReport tells of the logs of a host, and of their places if they are given.
+func (a *app) printReport(r ingest.Report, adds string, places ...string) {
 	fmt.Fprintf(a.stdout, "%-11s  %d sessions, %d turns", r.Host, r.Sessions, r.Turns)
 	if !r.First.IsZero() {
 		fmt.Fprintf(a.stdout, ", %s to %s", r.First.Local().Format(time.DateOnly), r.Last.Local().Format(time.DateOnly))
 	}
 	if r.Unchanged > 0 {
 		fmt.Fprintf(a.stdout, "; %d logs are as they were", r.Unchanged)
+	}
+	for _, place := range places {
+		if _, err := os.Stat(place); err == nil {
+			fmt.Fprintf(a.stdout, "\n             in %s", place)
+		}
 	}
 	fmt.Fprintf(a.stdout, "\n             %s %d turns (%d messages) of %d sessions", adds, r.Missing.Turns, r.Missing.Messages, r.Missing.Sessions)
 	if r.Extractions > 0 {

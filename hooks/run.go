@@ -108,8 +108,7 @@ func LeftAlone(cfg config.Config, cwd string) bool {
 	if cwd == "" {
 		return false
 	}
-	workspace := filepath.Clean(cfg.Workspace)
-	return within(cwd, workspace, func(dir string) bool { return dir == workspace }) ||
+	return InFolder(cwd, cfg.Workspace) ||
 		slices.ContainsFunc(cfg.Exclude, func(pattern string) bool {
 			pattern = filepath.Clean(pattern)
 			return within(cwd, pattern, func(dir string) bool {
@@ -117,6 +116,13 @@ func LeftAlone(cfg config.Config, cwd string) bool {
 				return ok || dir == pattern
 			})
 		})
+}
+
+// InFolder tells whether a path leads to a folder or below it, whatever names both
+// are given by.
+func InFolder(path, folder string) bool {
+	folder = filepath.Clean(folder)
+	return within(path, folder, func(dir string) bool { return dir == folder })
 }
 
 // within tells whether a path leads to a folder or below it: to one that is called so,

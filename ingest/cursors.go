@@ -24,6 +24,7 @@ type cursors struct {
 	path  string
 	now   func() time.Time
 	saved time.Time
+	whole bool // saved at the end or not at all
 
 	Version int              `json:"version"`
 	Logs    map[string]place `json:"logs"` // by path and session
@@ -34,6 +35,7 @@ type place struct {
 	Cursor   string    `json:"cursor"`
 	Size     int64     `json:"size"`
 	Modified time.Time `json:"modified"`
+	Passed   bool      `json:"passed,omitempty"` // its beginning was not brought in
 }
 
 func (in *Ingester) file(h client.Host) string { return filepath.Join(in.Dir, h.Slug()+".json") }
@@ -67,9 +69,9 @@ func (c *cursors) unchanged(key string, l hooks.Log) bool {
 	return ok && p.Size == l.Size && p.Modified.Equal(l.Modified)
 }
 
-func (c *cursors) put(key string, l hooks.Log, cursor string) error {
-	c.Logs[key] = place{cursor, l.Size, l.Modified}
-	if c.now().Sub(c.saved) < checkpoint {
+func (c *cursors) put(key string, l hooks.Log, cursor string, passed bool) error {
+	c.Logs[key] = place{cursor, l.Size, l.Modified, passed}
+	if c.whole || c.now().Sub(c.saved) < checkpoint {
 		return nil
 	}
 	return c.save()

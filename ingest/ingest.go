@@ -24,9 +24,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -110,9 +108,11 @@ type Options struct {
 	Whole bool
 	// Later leaves the notes of what is stored to whoever drains the memory's queue.
 	Later bool
-	// pass reads everything and stores nothing of it, so that the next run begins
-	// after it.
+	// pass reads everything and stores nothing of it, so that the next run that follows
+	// begins after it.
 	pass bool
+	// follow goes on where the last run ended, also behind what was passed.
+	follow bool
 }
 
 // Bulk is a memory that takes much that is old at once, and sees later to what is
@@ -136,7 +136,7 @@ const (
 // Run looks through the logs of one host. It ends early only when ctx ends or the
 // memory fails, with what was done until then.
 func (in *Ingester) Run(ctx context.Context, a *hooks.Adapter, o Options) (Report, error) {
-	r := &run{Ingester: in, Options: o, host: a, report: Report{Host: a.Host, Problems: []Problem{}}}
+	r := &run{Ingester: in, Options: o, host: a, report: Report{Host: a.Host, Problems: []Problem{}}, inside: map[string]bool{}}
 	if o.Whole || o.Filter != (Filter{}) {
 		err := r.all(ctx)
 		return r.report, err
@@ -149,8 +149,9 @@ func (in *Ingester) Run(ctx context.Context, a *hooks.Adapter, o Options) (Repor
 		defer unlock()
 	}
 	r.cursors = in.loadCursors(a.Host)
+	r.cursors.whole = o.pass
 	err := r.all(ctx)
-	if o.Write {
+	if o.Write && !(o.pass && err != nil) { // else what was not passed would count as added
 		err = errors.Join(err, r.cursors.save())
 	}
 	return r.report, err
@@ -168,6 +169,7 @@ type run struct {
 	text    int    // of them, in bytes
 	storing []part // what is being stored
 	done    chan error
+	inside  map[string]bool // whether a folder is in the project
 }
 
 // part is what was read of a log and is to be stored.
@@ -229,7 +231,7 @@ func (r *run) log(ctx context.Context, log hooks.Log) error {
 		return nil
 	}
 	key := key(log)
-	if r.cursors != nil && r.cursors.unchanged(key, log) {
+	if r.cursors != nil && r.cursors.unchanged(key, log) && (r.follow || !r.cursors.Logs[key].Passed) {
 		r.report.Unchanged++
 		return nil
 	}
@@ -241,7 +243,7 @@ func (r *run) log(ctx context.Context, log hooks.Log) error {
 		return nil
 	}
 	cursor := ""
-	if r.cursors != nil {
+	if r.cursors != nil && (r.follow || !r.cursors.Logs[key].Passed) {
 		cursor = r.cursors.Logs[key].Cursor
 	}
 	s := &session{run: r, key: key, log: log, leftAlone: map[string]bool{log.Cwd: false}}
@@ -342,8 +344,12 @@ func (s *session) wanted(cwd string, at time.Time) bool {
 		return false
 	}
 	if f.Project != "" {
-		rel, err := filepath.Rel(f.Project, cwd)
-		if cwd == "" || err != nil || rel == ".." || strings.HasPrefix(rel, ".."+string(filepath.Separator)) {
+		inside, known := s.inside[cwd]
+		if !known {
+			inside = cwd != "" && hooks.InFolder(cwd, f.Project)
+			s.inside[cwd] = inside
+		}
+		if !inside {
 			return false
 		}
 	}
@@ -498,7 +504,8 @@ func (r *run) stored() error {
 	}
 	for _, p := range parts {
 		if p.cursor != "" && r.cursors != nil && r.Write {
-			if err := r.cursors.put(p.key, p.log, p.cursor); err != nil {
+			passed := r.pass || r.follow && r.cursors.Logs[p.key].Passed
+			if err := r.cursors.put(p.key, p.log, p.cursor, passed); err != nil {
 				return &memoryError{err}
 			}
 		}

@@ -308,6 +308,27 @@ func TestWhatIsNotBroughtIn(t *testing.T) {
 	}
 }
 
+// A project is the same folder by whatever name it is given, and by whatever name the
+// agent was told of it.
+func TestProjectByAnotherName(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	real, link := filepath.Join(t.TempDir(), "real"), filepath.Join(t.TempDir(), "link")
+	if err := os.Mkdir(real, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(real, link); err != nil {
+		t.Skip(err)
+	}
+	w.write("a", "t1 cd "+real, "t1 user x")
+	w.write("b", "t3 cd "+link, "t3 user z")
+	for _, project := range []string{real, link, link + string(filepath.Separator), filepath.Dir(real)} {
+		if r := w.run(Options{Filter: Filter{Project: project}}); r.Turns != 2 {
+			t.Errorf("%s: %d turns", project, r.Turns)
+		}
+	}
+}
+
 // What was narrowed down does not count as read.
 func TestFilterLeavesTheRest(t *testing.T) {
 	t.Parallel()
@@ -414,7 +435,7 @@ func FuzzCursors(f *testing.F) {
 		}
 		c := in.loadCursors("codex")
 		log := hooks.Log{Path: "p", Size: 3}
-		if err := c.put(key(log), log, "next"); err != nil {
+		if err := c.put(key(log), log, "next", false); err != nil {
 			t.Fatal(err)
 		}
 		if err := c.save(); err != nil {

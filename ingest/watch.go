@@ -32,14 +32,14 @@ func (in *Ingester) Watch(ctx context.Context, hosts []*hooks.Adapter, told func
 	defer notices.close()
 	for _, h := range hosts {
 		if _, err := os.Stat(in.file(h.Host)); err != nil {
-			if _, err := in.Run(ctx, h, Options{Write: true, pass: true}); err != nil {
+			if _, err := in.Run(ctx, h, Options{Write: true, follow: true, pass: true}); err != nil {
 				return ended(ctx, err)
 			}
 		}
 	}
 	for {
 		for _, h := range hosts {
-			r, err := in.Run(ctx, h, Options{Write: true})
+			r, err := in.Run(ctx, h, Options{Write: true, follow: true})
 			if err != nil {
 				return ended(ctx, err)
 			}

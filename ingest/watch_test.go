@@ -71,3 +71,47 @@ func watch(t *testing.T, a string) {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
+
+// What a watch has passed over is brought in by a backfill, also after the watch has
+// followed it.
+func TestBackfillAfterWatch(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.write("a", "t1 user before", "t1 end")
+	w.write("b", "t3 user before", "t3 end")
+	w.run(Options{Write: true, follow: true, pass: true})
+	w.write("a", "t2 user since", "t2 end")
+	w.run(Options{Write: true, follow: true})
+	w.expect("a t2:user since")
+	if r := w.run(Options{Write: true, follow: true}); r.Unchanged != 2 {
+		t.Errorf("followed again: %+v", r)
+	}
+	if r := w.run(Options{}); r.Missing.Turns != 2 {
+		t.Errorf("survey: %+v", r)
+	}
+	w.run(Options{Write: true})
+	w.expect("a t2:user since", "a t1:user before", "b t3:user before")
+	if r := w.run(Options{Write: true}); r.Unchanged != 2 {
+		t.Errorf("again: %+v", r)
+	}
+}
+
+// A watch that is stopped before it has passed over all that was there passes over
+// it the next time.
+func TestPassInterrupted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.write("a", "t1 user before", "t1 end")
+	w.write("b", "t3 user before", "t3 end")
+	in, _ := w.open()
+	ctx, stop := context.WithCancel(t.Context())
+	now := time.Now()
+	in.Now = func() time.Time { now = now.Add(checkpoint); return now }
+	in.Progress = func(Report) { stop() } // after the first log
+	if err := in.Watch(ctx, []*hooks.Adapter{w.host}, func(Report) {}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(in.file("h")); err == nil {
+		t.Error("a part of it counts as passed")
+	}
+}

@@ -56,6 +56,7 @@ type transcript struct {
 type turn struct {
 	hooks.LogTurn
 	from    int64
+	begun   time.Time
 	command bool // begun by a command, which may be the host's own
 	said    hooks.LogMessage
 	// message is the id of the one that ended the turn, as far as it is known.
@@ -84,6 +85,10 @@ type row struct {
 		Content    json.RawMessage `json:"content"`
 		StopReason string          `json:"stop_reason"`
 	} `json:"message"`
+	Attachment struct {
+		Mode   string          `json:"commandMode"` // "prompt" if the user wrote it
+		Prompt json.RawMessage `json:"prompt"`
+	} `json:"attachment"`
 }
 
 // Turns implements [hooks.Fold].
@@ -133,6 +138,10 @@ func (t *transcript) Take(line []byte, at int64) (bool, error) {
 	if r.Sidechain || r.Meta || r.Summary || r.Visible || r.Session != t.session {
 		return true, nil
 	}
+	if r.Type == "attachment" {
+		t.inserted(&r)
+		return true, nil
+	}
 	copied := t.latest.Sub(r.Timestamp) > time.Second
 	if r.Timestamp.After(t.latest) {
 		t.latest = r.Timestamp
@@ -163,6 +172,8 @@ func isWanted(line []byte) bool {
 		return true
 	case "user":
 		return !jsonl.Has(line, "toolUseResult")
+	case "attachment":
+		return string(jsonl.Plain(line, "attachment", "type")) == "queued_command"
 	}
 	return false
 }
@@ -191,7 +202,7 @@ func (t *transcript) user(r *row, at int64) {
 		if last != nil {
 			last.end()
 		}
-		last = &turn{LogTurn: hooks.LogTurn{ID: client.TurnID(id), Cwd: r.Cwd}, from: at}
+		last = &turn{LogTurn: hooks.LogTurn{ID: client.TurnID(id), Cwd: r.Cwd}, from: at, begun: r.Timestamp}
 		t.turns = append(t.turns, last)
 	}
 	if r.Source == "system" { // nobody wrote it, but it is answered
@@ -201,6 +212,18 @@ func (t *transcript) user(r *row, at int64) {
 		text, last.command = typed, true
 	}
 	last.Messages = append(last.Messages, hooks.LogMessage{Role: client.User, Text: text, At: r.Timestamp})
+}
+
+// inserted takes what the user said in the middle of a turn. Its time is that of the
+// saying; the line is written when the agent is told, maybe after a tool's end. One
+// that is older than the turn was copied.
+func (t *transcript) inserted(r *row) {
+	said, _ := text(r.Attachment.Prompt)
+	last := t.last()
+	if r.Attachment.Mode != "prompt" || said == "" || last == nil || r.Timestamp.Before(last.begun) {
+		return
+	}
+	last.Messages = append(last.Messages, hooks.LogMessage{Role: client.User, Text: said, At: r.Timestamp})
 }
 
 // answer takes a line of the agent's. The turn is answered by the last text block

@@ -27,6 +27,11 @@ func block(second int, message, stop, content string) string {
 	return line("assistant", second, `"message":{"id":%q,"role":"assistant","content":[%s],"stop_reason":%s}`, message, content, stop)
 }
 
+// inserted is what somebody said in the middle of a turn.
+func inserted(second int, mode, text string) string {
+	return line("attachment", second, `"attachment":{"type":"queued_command","prompt":%s,"commandMode":%q}`, text, mode)
+}
+
 func reply(second int, message, text string) string {
 	return block(second, message, `"end_turn"`, fmt.Sprintf(`{"type":"text","text":%q}`, text))
 }
@@ -69,6 +74,8 @@ func TestTurnsOfATranscript(t *testing.T) {
 		"blocks": {[]string{prompt(1, "p1", "q"), block(2, "m1", `"tool_use"`, said("let me see")), block(3, "m1", `"tool_use"`, tool),
 			line("user", 4, `"promptId":"p1","toolUseResult":{"stdout":"SECRET"},"message":{"role":"user","content":[{"type":"tool_result","content":"SECRET"}]}`),
 			block(5, "m2", `"end_turn"`, think), block(6, "m2", `"end_turn"`, said("a")), block(7, "m2", `"end_turn"`, said("b"))}, "p1! user: q | assistant: b"},
+		"said in the middle": {[]string{prompt(1, "p1", "q"), block(2, "m1", `"tool_use"`, tool), line("user", 9, `"promptId":"p1","toolUseResult":{"stdout":"SECRET"},"message":{"role":"user","content":[]}`),
+			inserted(3, "prompt", `[{"type":"text","text":"and r"},{"type":"image","source":{"data":"x"}}]`), inserted(4, "prompt", `"and s"`), inserted(5, "task-notification", `"SECRET"`), reply(10, "m2", "a")}, "p1! user: q | user: and r | user: and s | assistant: a"},
 		"a turn that goes on":       {[]string{prompt(1, "p1", "q"), block(2, "m1", `"tool_use"`, said("let me see"))}, "p1 user: q"},
 		"continued by a hook":       {[]string{prompt(1, "p1", "q"), reply(2, "m1", "a"), reply(3, "m2", "b")}, "p1! user: q | assistant: a | assistant: b"},
 		"continued to say the same": {[]string{prompt(1, "p1", "q"), reply(2, "m1", "a"), reply(3, "m2", "a")}, "p1! user: q | assistant: a"},
@@ -85,7 +92,7 @@ func TestTurnsOfATranscript(t *testing.T) {
 		"a sidechain":             {[]string{prompt(1, "p1", "q"), line("user", 2, `"isSidechain":true,"promptId":"p1","message":{"content":"task"}`), reply(3, "m1", "a")}, "p1! user: q | assistant: a"},
 		"of another session":      {[]string{strings.ReplaceAll(prompt(1, "p1", "q"), session, "other"), prompt(2, "p2", "r"), reply(3, "m1", "a")}, "p2! user: r | assistant: a"},
 		"copied into a fork": {[]string{line("queue-operation", 30, `"operation":"enqueue"`), prompt(1, "p9", "q"), strings.Replace(reply(2, "m1", "a"), `"uuid"`, `"requestSessionId":"parent","uuid"`, 1),
-			prompt(3, "p9", "unanswered"), prompt(31, "p9", "r"), reply(32, "m2", "b")}, "p9! user: r | assistant: b"},
+			prompt(3, "p9", "unanswered"), inserted(4, "prompt", `"and"`), prompt(31, "p9", "r"), reply(32, "m2", "b")}, "p9! user: r | assistant: b"},
 		"copied into a fork without a queue": {[]string{prompt(1, "p9", "q"), strings.Replace(reply(2, "m1", "a"), `"uuid"`, `"requestSessionId":"parent","uuid"`, 1), prompt(3, "p9", "r"), reply(4, "m2", "b")}, "p9! user: r | assistant: b"},
 		"two blocks of text":                 {[]string{line("user", 1, `"promptId":"p1","message":{"content":[{"type":"text","text":"look"},{"type":"image","source":{"data":"x"}},{"type":"text","text":"here"}]}`), reply(2, "m1", "a")}, "p1! user: look\nhere | assistant: a"},
 	} {
@@ -135,6 +142,7 @@ func TestListTranscripts(t *testing.T) {
 
 func FuzzTranscript(f *testing.F) {
 	f.Add([]byte(strings.Join([]string{prompt(1, "p1", "q"), reply(2, "m1", "a"), reply(3, "m1", "b"), prompt(4, "p2", "<command-name>/x</command-name>")}, "\n") + "\n"))
+	f.Add([]byte(prompt(1, "p1", "q") + "\n" + inserted(2, "prompt", `"r"`) + "\n"))
 	f.Add([]byte(strings.Replace(reply(2, "m1", "a"), `"uuid"`, `"requestSessionId":"parent","uuid"`, 1) + "\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		hosttest.Fold(t, &transcript{session: session}, text, 1)

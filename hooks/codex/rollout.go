@@ -67,15 +67,15 @@ type rollout struct {
 
 type turn struct {
 	hooks.LogTurn
-	unnamed bool // older files tell the texts alone
-	from    int64
-	said    hooks.LogMessage // by the agent, since it last stopped
-	reply   string           // with which it last stopped
+	untold bool // where it ends: older files tell the texts alone
+	from   int64
+	said   hooks.LogMessage // by the agent, since it last stopped
+	reply  string           // with which it last stopped
 }
 
 // Turns implements [hooks.Fold].
 func (r *rollout) Turns() []hooks.LogTurn {
-	if r.settled && r.open != nil && r.open.unnamed {
+	if r.settled && r.open != nil && r.open.untold {
 		r.open.stop("", time.Time{})
 		r.open.Ended, r.open = true, nil
 	}
@@ -169,7 +169,7 @@ func (r *rollout) Take(line []byte, at int64) (bool, error) {
 	case kind == "item_completed" && paginated:
 		r.item(&l, at, when)
 	case kind == "user_message" && !paginated:
-		if r.open != nil && r.open.unnamed && r.open.said.Text != "" {
+		if r.open != nil && r.open.untold && r.open.said.Text != "" {
 			r.open.stop("", when)
 			r.open.Ended, r.open = true, nil
 		}
@@ -193,12 +193,26 @@ func (r *rollout) item(l *row, at int64, when time.Time) {
 	t := r.turn(l.Payload.Turn, at)
 	switch item := l.Payload.Item; item.Type {
 	case "UserMessage":
-		t.add(client.User, hooks.Payload{"": item.Content}.Text(""), when)
+		t.add(client.User, userText(item.Content), when)
 	case "AgentMessage":
 		t.said = hooks.LogMessage{Text: agentText(item.Content), At: when}
 	case "HookPrompt": // a hook made the agent go on after it had stopped
 		t.stop("", when)
 	}
+}
+
+// userText is what the user said in the content of an item, as hooks are told it:
+// the parts follow each other without a gap, pictures are left out.
+func userText(content json.RawMessage) string {
+	var parts []struct{ Type, Text string }
+	json.Unmarshal(content, &parts)
+	var all strings.Builder
+	for _, p := range parts {
+		if p.Type == "text" {
+			all.WriteString(p.Text)
+		}
+	}
+	return all.String()
 }
 
 // agentText is what the agent said in the content of an item, whose parts have the
@@ -215,6 +229,9 @@ func agentText(content json.RawMessage) string {
 	return strings.Join(texts, "\n\n")
 }
 
+// migrated begins the ids that `codex migrate-rollouts` makes for turns that had none.
+const migrated = "rollout-"
+
 // turn is the turn with an id, the one that goes on if that is "". It begins
 // here, if it is another one.
 func (r *rollout) turn(id string, at int64) *turn {
@@ -224,10 +241,11 @@ func (r *rollout) turn(id string, at int64) *turn {
 	if r.open != nil {
 		r.open.Ended = true // without an end in the log: Codex was killed
 	}
-	t := &turn{LogTurn: hooks.LogTurn{ID: client.TurnID(id)}, from: at, unnamed: id == ""}
-	if t.unnamed {
+	t := &turn{LogTurn: hooks.LogTurn{ID: client.TurnID(id)}, from: at, untold: id == ""}
+	if t.untold {
 		t.ID = client.TurnID(fmt.Sprintf("at-%d", at)) // the file only grows
 	}
+	t.Unnamed = t.untold || strings.HasPrefix(id, migrated)
 	r.open = t
 	r.turns = append(r.turns, r.open)
 	return r.open

@@ -87,7 +87,9 @@ func TestTurnsOfARollout(t *testing.T) {
 		want  string
 	}{
 		"a turn that goes on": {[]string{started(turn1), user(turn1, "q"), agent(turn1, "let me see")}, turn1 + " user: q"},
-		"steered":             {[]string{started(turn1), user(turn1, "q"), user(turn1, "also"), completed(turn1, "a")}, turn1 + "! user: q | user: also | assistant: a"},
+		"a picture in between": {[]string{started(turn1), event(`"type":"item_completed","turn_id":%q,"item":{"type":"UserMessage","content":[{"type":"text","text":"look"},{"type":"image","image_url":"SECRET"},{"type":"text","text":" here"}]}`, turn1), completed(turn1, "a")},
+			turn1 + "! user: look here | assistant: a"},
+		"steered": {[]string{started(turn1), user(turn1, "q"), user(turn1, "also"), completed(turn1, "a")}, turn1 + "! user: q | user: also | assistant: a"},
 		"continued by a hook": {[]string{started(turn1), user(turn1, "q"), agent(turn1, "a"), event(`"type":"item_completed","turn_id":%q,"item":{"type":"HookPrompt"}`, turn1), agent(turn1, "b"), completed(turn1, "b")},
 			turn1 + "! user: q | assistant: a | assistant: b"},
 		"continued to say the same": {[]string{started(turn1), user(turn1, "q"), agent(turn1, "a"), event(`"type":"item_completed","turn_id":%q,"item":{"type":"HookPrompt"}`, turn1), completed(turn1, "a")},

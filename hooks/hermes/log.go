@@ -77,7 +77,7 @@ func (l logs) List(ctx context.Context) iter.Seq2[hooks.Log, error] {
 // session is a row of the sessions.
 type session struct {
 	id, source, parent, ended, cwd string
-	left                           string // the session that /new has left for it
+	begun                          float64
 	branched, delegated            bool
 	last                           int64 // number of its last message
 	at                             float64
@@ -94,11 +94,15 @@ func list(ctx context.Context, path string) (out []hooks.Log, err error) {
 	if err != nil {
 		return nil, err
 	}
+	left, err := readLeft(ctx, db.DB)
+	if err != nil {
+		return nil, err
+	}
 	cwds := map[string]string{}
 	for _, s := range all.order {
 		// Where a session goes on, branches off or begins anew, only the first one tells.
 		parent, heir := all.relatives(s)
-		cwds[s.id] = cmp.Or(s.cwd, cwds[cmp.Or(parent.id, s.left)])
+		cwds[s.id] = cmp.Or(s.cwd, cwds[cmp.Or(parent.id, left.before(s))])
 		if s.delegated || isMachine(s.source) {
 			continue
 		}
@@ -124,11 +128,7 @@ type sessions struct {
 
 // readSessions reads those with messages for which a condition holds.
 func readSessions(ctx context.Context, db *sql.DB, where string, args ...any) (*sessions, error) {
-	found, err := db.QueryContext(ctx, `SELECT s.id, s.source, s.parent_session_id, s.end_reason, s.cwd, s.model_config, 
-			CASE WHEN s.cwd IS NULL THEN
-				(SELECT l.id FROM sessions l WHERE l.end_reason = 'new_session' AND l.source = s.source AND l.ended_at BETWEEN s.started_at - 2 AND s.started_at ORDER BY l.ended_at DESC LIMIT 1)
-			END,
-			max(m.id), max(CAST(m.timestamp AS REAL))
+	found, err := db.QueryContext(ctx, `SELECT s.id, s.source, s.parent_session_id, s.end_reason, s.cwd, s.model_config, CAST(s.started_at AS REAL), max(m.id), max(CAST(m.timestamp AS REAL))
 		FROM sessions s JOIN messages m ON m.session_id = s.id WHERE `+where+` GROUP BY s.id ORDER BY min(m.id)`, args...)
 	if err != nil {
 		return nil, err
@@ -138,7 +138,7 @@ func readSessions(ctx context.Context, db *sql.DB, where string, args ...any) (*
 	for found.Next() {
 		var s session
 		var model []byte
-		err := found.Scan(text{&s.id}, text{&s.source}, text{&s.parent}, text{&s.ended}, text{&s.cwd}, &model, text{&s.left}, &s.last, &s.at)
+		err := found.Scan(text{&s.id}, text{&s.source}, text{&s.parent}, text{&s.ended}, text{&s.cwd}, &model, &s.begun, &s.last, &s.at)
 		if err != nil {
 			return nil, err
 		}
@@ -152,6 +152,48 @@ func readSessions(ctx context.Context, db *sql.DB, where string, args ...any) (*
 		}
 	}
 	return all, found.Err()
+}
+
+// left are the sessions that /new has left, by their source and in the order of that.
+type left map[string][]leftSession
+
+type leftSession struct {
+	id string
+	at float64
+}
+
+func readLeft(ctx context.Context, db *sql.DB) (left, error) {
+	found, err := db.QueryContext(ctx, "SELECT id, source, CAST(ended_at AS REAL) FROM sessions WHERE end_reason = 'new_session' AND ended_at IS NOT NULL ORDER BY ended_at")
+	if err != nil {
+		return nil, err
+	}
+	defer found.Close()
+	out := left{}
+	for found.Next() {
+		var s leftSession
+		var source string
+		if err := found.Scan(text{&s.id}, text{&source}, &s.at); err != nil {
+			return nil, err
+		}
+		out[source] = append(out[source], s)
+	}
+	return out, found.Err()
+}
+
+// before is the session that was left for another one, "" if none was.
+func (l left) before(s session) string {
+	const takes = 2 // seconds, at most
+	all := l[s.source]
+	n, _ := slices.BinarySearchFunc(all, s.begun, func(o leftSession, begun float64) int {
+		if o.at <= begun {
+			return -1
+		}
+		return 1
+	})
+	if n == 0 || s.begun-all[n-1].at > takes {
+		return ""
+	}
+	return all[n-1].id
 }
 
 // compacted is how a session has ended that another one goes on from.

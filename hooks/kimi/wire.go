@@ -17,6 +17,7 @@ import (
 
 	"github.com/agentscope-ai/reme-hook/client"
 	"github.com/agentscope-ai/reme-hook/hooks"
+	"github.com/agentscope-ai/reme-hook/internal/jsonl"
 )
 
 // Kimi appends what happens in a session to a file, its wire: one JSON object a
@@ -125,7 +126,7 @@ func (w *wire) Open() (int64, bool) {
 // turns in another way.
 func (w *wire) Take(line []byte, at int64) (bool, error) {
 	w.line = at
-	if !hooks.OfType(line, "metadata", "turn.", "context.append_loop_event", "context.undone", "forked", "subagent.spawned") {
+	if !isWanted(line) {
 		return true, nil
 	}
 	var p hooks.Payload
@@ -174,6 +175,19 @@ func (w *wire) Take(line []byte, at int64) (bool, error) {
 		w.turns, w.open, w.said = nil, nil, nil
 	}
 	return true, nil
+}
+
+// isWanted tells whether a line may count, as far as that can be told without
+// decoding it: most of a wire is what tools put out.
+func isWanted(line []byte) bool {
+	if !hooks.OfType(line, "metadata", "turn.", "context.append_loop_event", "context.undone", "forked", "subagent.spawned") {
+		return false
+	}
+	switch string(jsonl.Plain(line, "event", "type")) {
+	case "tool.call", "tool.result":
+		return false
+	}
+	return true
 }
 
 // userText is what the user typed of a turn's input, and whether it came from the

@@ -1,7 +1,6 @@
 package openclaw
 
 import (
-	"bytes"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -9,6 +8,7 @@ import (
 
 	"github.com/agentscope-ai/reme-hook/client"
 	"github.com/agentscope-ai/reme-hook/hooks"
+	"github.com/agentscope-ai/reme-hook/internal/jsonl"
 )
 
 // fold makes turns of the events of a session. A turn has the id of its run, which
@@ -54,10 +54,25 @@ func (f *fold) list() (out []hooks.LogTurn) {
 	return out
 }
 
+// isWanted tells whether an event may count, as far as that can be told without
+// decoding it: most of a session is tools' results.
+func isWanted(text []byte) bool {
+	switch string(jsonl.Plain(text, "type")) {
+	case "", "message":
+	default:
+		return false
+	}
+	switch string(jsonl.Plain(text, "message", "role")) {
+	case "", "user", "assistant":
+		return true
+	}
+	return false
+}
+
 // take reads the next event. It tells whether it could be read.
 func (f *fold) take(text []byte, seq int64) bool {
-	if bytes.Contains(text[:min(len(text), 512)], []byte(`"message":{"role":"toolResult"`)) {
-		return true // it can be long
+	if len(text) > 0 && !isWanted(text) {
+		return text[len(text)-1] == '}'
 	}
 	var e hooks.Payload
 	if json.Unmarshal(text, &e) != nil {

@@ -11,6 +11,7 @@ import (
 	"iter"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
@@ -218,17 +219,21 @@ type event struct {
 	ok   bool // it could be unpacked
 }
 
+// unpacker is made when the first event is compressed.
+var unpacker = sync.OnceValue(func() *zstd.Decoder {
+	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxMemory(maxEvent))
+	if err != nil {
+		panic(err) // of the options
+	}
+	return d
+})
+
 func readEvents(ctx context.Context, db *sql.DB, session string, from int64, limit int) (out []event, err error) {
 	found, err := db.QueryContext(ctx, "SELECT seq, CAST(event_json AS BLOB), event_zstd FROM transcript_events WHERE session_id = ? AND seq >= ? ORDER BY seq LIMIT ?", session, from, limit)
 	if err != nil {
 		return nil, err
 	}
 	defer found.Close()
-	unpack, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxMemory(maxEvent))
-	if err != nil {
-		return nil, err
-	}
-	defer unpack.Close()
 	for found.Next() {
 		e := event{ok: true}
 		var packed []byte
@@ -236,7 +241,7 @@ func readEvents(ctx context.Context, db *sql.DB, session string, from int64, lim
 			return out, err
 		}
 		if packed != nil {
-			e.text, err = unpack.DecodeAll(packed, nil)
+			e.text, err = unpacker().DecodeAll(packed, nil)
 			e.ok = err == nil
 		}
 		out = append(out, e)

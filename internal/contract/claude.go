@@ -33,6 +33,11 @@ func (c *Claude) Stream(ctx context.Context, turn Turn, prompts ...string) (Resu
 	return c.run(ctx, turn, &feeder{prompts: prompts}, "--input-format", "stream-json")
 }
 
+// Steer gives a prompt, and another one while a tool runs.
+func (c *Claude) Steer(ctx context.Context, turn Turn, other string) (Result, error) {
+	return c.run(ctx, turn, &feeder{prompts: []string{turn.Prompt, other}, within: true}, "--input-format", "stream-json")
+}
+
 func (c *Claude) run(ctx context.Context, turn Turn, feed *feeder, tail ...string) (Result, error) {
 	argv := []string{
 		c.Bin, "-p", "--output-format", "stream-json", "--verbose", "--include-hook-events",

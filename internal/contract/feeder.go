@@ -11,6 +11,7 @@ import (
 // result, and the end of input after the last one.
 type feeder struct {
 	prompts []string
+	within  bool // the next prompt is given when a tool is called, too
 	in      *os.File
 	line    bytes.Buffer
 }
@@ -33,7 +34,8 @@ func (f *feeder) Write(p []byte) (int, error) {
 			f.line.WriteByte(c)
 			continue
 		}
-		if bytes.Contains(f.line.Bytes(), []byte(`"type":"result"`)) {
+		called := bytes.Contains(f.line.Bytes(), []byte(`"type":"tool_use"`))
+		if bytes.Contains(f.line.Bytes(), []byte(`"type":"result"`)) || f.within && called && len(f.prompts) > 0 {
 			f.next()
 		}
 		f.line.Reset()

@@ -38,11 +38,15 @@ func TestIngestSame(t *testing.T) {
 			w.run(h, Turn{Prompt: "/compact", Session: s})
 			w.say(h, s, "Go on.", Step{Text: "Gladly."})
 			w.say(h, s, "/pump nine", Step{Text: "Of lead."})
+			h.Model.Script(Step{Shell: "sleep 2; echo tool-output"}, Step{Text: "Both."})
+			if r, err := h.Steer(w.Context(), Turn{Prompt: "Look at pump ten.", Session: s}, "And at pump eleven."); err != nil || r.Reply != "Both." {
+				w.Fatalf("steered: %+v, %v", r, err)
+			}
 			fork := w.run(h, Turn{Prompt: "In a fork.", Session: s, Args: []string{"--fork-session"}}, Step{Text: "Forked."})
 			if fork.Code != 0 {
 				w.Fatalf("fork: %+v", fork)
 			}
-			return h, 6
+			return h, 7
 		},
 		"kimi": func(w *world) (Host, int) {
 			h := w.with("kimi")

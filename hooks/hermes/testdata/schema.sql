@@ -7,3 +7,8 @@ CREATE TABLE messages (
     finish_reason TEXT, observed INTEGER DEFAULT 0, active INTEGER NOT NULL DEFAULT 1, compacted INTEGER NOT NULL DEFAULT 0, api_content TEXT
 );
 CREATE INDEX idx_messages_session ON messages(session_id, timestamp);
+CREATE INDEX idx_sessions_source ON sessions(source);
+CREATE INDEX idx_sessions_source_id ON sessions(source, id);
+CREATE INDEX idx_sessions_parent ON sessions(parent_session_id);
+CREATE INDEX idx_sessions_started ON sessions(started_at DESC);
+CREATE INDEX idx_messages_session_active ON messages(session_id, active, timestamp);
