@@ -100,13 +100,20 @@ func (f *fold) user(m hooks.Payload, at time.Time, seq int64, id string) {
 	if key, ok := strings.CutSuffix(m.String("idempotencyKey"), ":user"); ok {
 		id = key
 	}
+	message := hooks.LogMessage{Role: client.User, Text: said(m.Text("content")), At: at}
+	if run := m.Object("__openclaw").String("steerTargetRunId"); run != "" {
+		for _, t := range slices.Backward(f.turns) {
+			if t.run == run {
+				t.say(message)
+				return
+			}
+		}
+	}
 	if t := f.running(); t != nil {
 		seq = t.from // it may be said in the middle of that turn
 	}
 	f.open = &turnLog{LogTurn: hooks.LogTurn{ID: client.TurnID(id)}, from: seq, going: true}
-	if text := said(m.Text("content")); text != "" {
-		f.open.Messages = []hooks.LogMessage{{Role: client.User, Text: text, At: at}}
-	}
+	f.open.say(message)
 	f.turns = append(f.turns, f.open)
 }
 
@@ -144,6 +151,16 @@ func (f *fold) assistant(m hooks.Payload, at time.Time) {
 	t.going = f.open != nil
 }
 
+// say adds what the user said. What is said once more for another attempt is nothing
+// new.
+func (t *turnLog) say(messages ...hooks.LogMessage) {
+	for _, m := range messages {
+		if n := len(t.Messages); m.Text != "" && (n == 0 || t.Messages[n-1].Text != m.Text) {
+			t.Messages = append(t.Messages, m)
+		}
+	}
+}
+
 // running is the turn of the run that goes on, if there is one.
 func (f *fold) running() *turnLog {
 	for _, t := range slices.Backward(f.turns) {
@@ -163,8 +180,7 @@ func (t *turnLog) isCommand() bool {
 }
 
 // name gives the turn that has begun to the run that goes on. What the user says
-// in the middle of a run belongs to the turn that it began with; what is said once
-// more for another attempt is nothing new.
+// in the middle of a run belongs to the turn that it began with.
 func (f *fold) name(run string) {
 	n := len(f.turns) - 1
 	for n >= 0 && f.turns[n].run == "" {
@@ -176,11 +192,7 @@ func (f *fold) name(run string) {
 	}
 	t := f.turns[n]
 	for _, said := range f.turns[n+1:] {
-		for _, m := range said.Messages {
-			if k := len(t.Messages); k == 0 || t.Messages[k-1].Text != m.Text {
-				t.Messages = append(t.Messages, m)
-			}
-		}
+		t.say(said.Messages...)
 	}
 	f.turns, f.open = f.turns[:n+1], t
 }

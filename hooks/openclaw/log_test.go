@@ -133,6 +133,8 @@ func TestSessions(t *testing.T) {
 			"main/a in /src\nr! user: x | user: here | assistant: Found."},
 		"steered twice": {begin("a", "agent:main:main") + add("a", user("r", "x"), agent("r", "I look", "toolUse"), user("q", "here"), user("s", "or there"), agent("r", "Found.", "stop")),
 			"main/a in /src\nr! user: x | user: here | user: or there | assistant: Found."},
+		"steered, and written late": {begin("a", "agent:main:main") + add("a", user("r", "x"), agent("r", "Found.", "stop"), message(`"role":"user","content":"here","idempotencyKey":"q:user","__openclaw":{"steerTargetRunId":"r"}`), user("s", "y")),
+			"main/a in /src\nr! user: x | user: here | assistant: Found.\n~s user: y"},
 		"told something meanwhile": {begin("a", "agent:main:main") + add("a", user("r", "x"), agent("r", "I look", "toolUse"), user("q", "here"), message(`"role":"user","content":"[Subagent Context] x"`), agent("r", "Found.", "stop")),
 			"main/a in /src\nr! user: x | user: here | assistant: Found."},
 		"killed, then told something": {begin("a", "agent:main:main") + add("a", user("r", "x"), agent("r", "I look", "toolUse"), message(`"role":"user","content":"[Subagent Context] x"`), agent("q", "Found.", "stop")),

@@ -229,7 +229,6 @@ func TestOpenClawMachinery(t *testing.T) {
 	w.chat(o, key, more)
 	working.Close()
 	w.awaited(o, 0, more)
-	w.chat(o, key, "/status")
 
 	machine := []Request{}
 	n := len(o.Model.Requests(Main))
@@ -276,7 +275,7 @@ func (w *world) agents(o *OpenClaw, names ...string) {
 	}
 	entries := map[string]any{}
 	for _, name := range names {
-		entries[name] = map[string]any{}
+		entries[name] = map[string]any{"workspace": o.Project}
 	}
 	config["agents"].(map[string]any)["entries"] = entries
 	w.put(openclawConfig, toJSON(config), 0o600)
