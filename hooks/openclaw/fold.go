@@ -15,7 +15,7 @@ import (
 // the agent's messages tell. Before the first of them there is only the key of the
 // user's message, which has that id if it came through a gateway.
 type fold struct {
-	begun time.Time // what is older came from another session
+	begun time.Time // the agent's messages that are older came from another session, with all before them
 	turns []*turnLog
 	open  *turnLog // the last of turns, while it goes on
 }
@@ -79,7 +79,7 @@ func (f *fold) take(text []byte, seq int64) bool {
 		return false
 	}
 	at, err := time.Parse(time.RFC3339Nano, e.String("timestamp"))
-	if e.String("type") != "message" || err == nil && at.Before(f.begun) {
+	if e.String("type") != "message" {
 		return true
 	}
 	m := e.Object("message")
@@ -91,6 +91,10 @@ func (f *fold) take(text []byte, seq int64) bool {
 			f.open = nil
 		}
 	case "assistant":
+		if err == nil && at.Before(f.begun) {
+			f.turns, f.open = nil, nil
+			return true
+		}
 		f.assistant(m, at)
 	}
 	return true

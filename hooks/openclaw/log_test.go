@@ -125,6 +125,8 @@ func TestSessions(t *testing.T) {
 			"main/a in /src\nr! user: y | assistant: Y."},
 		"copied": {begin("a", "agent:main:main") + add("a", strings.Replace(user("q", "old"), "T07:", "T06:", 1), strings.Replace(agent("q", "Old.", "stop"), "T07:", "T06:", 1), user("r", "y")),
 			"main/a in /src\n~r user: y"},
+		"a prompt before there is a session": {begin("a", "agent:main:main") + add("a", strings.Replace(user("r", "x"), "T07:00:01", "T06:59:59", 1), agent("r", "X.", "stop")),
+			"main/a in /src\nr! user: x | assistant: X."},
 		"tools": {begin("a", "agent:main:main") + add("a", user("r", "x"), agent("r", "I look", "toolUse"), message(`"role":"toolResult","content":"secret"`)),
 			"main/a in /src\nr user: x"},
 		"tools and an answer": {begin("a", "agent:main:main") + add("a", user("r", "x"), agent("r", "I look", "toolUse"), agent("r", "", "stop")),
