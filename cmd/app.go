@@ -12,7 +12,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/adrg/xdg"
 	"github.com/mattn/go-isatty"
 
 	"github.com/agentscope-ai/reme-hook/client"
@@ -21,6 +20,7 @@ import (
 	"github.com/agentscope-ai/reme-hook/install"
 	"github.com/agentscope-ai/reme-hook/internal/config"
 	"github.com/agentscope-ai/reme-hook/internal/detach"
+	"github.com/agentscope-ai/reme-hook/internal/home"
 	"github.com/agentscope-ai/reme-hook/internal/link"
 	"github.com/agentscope-ai/reme-hook/internal/logfile"
 	"github.com/agentscope-ai/reme-hook/internal/remote"
@@ -61,10 +61,15 @@ type memory interface {
 }
 
 func newApp(now func() time.Time) *app {
-	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, now: now, home: xdg.Home, hosts: knownHosts()}
+	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, now: now, home: home.Dir(), hosts: knownHosts()}
 	if a.home == "" {
-		// Without a home there is still a memory, until the machine is restarted.
+		// Without a home there is still a memory, until the machine is restarted. It is
+		// nobody else's: their folder could not be made private.
 		a.home = filepath.Join(os.TempDir(), fmt.Sprintf("reme-hook-%d", os.Getuid()))
+		os.Mkdir(a.home, 0o700)
+		if st, err := os.Lstat(a.home); err != nil || !st.IsDir() || os.Chmod(a.home, 0o700) != nil {
+			a.home = os.DevNull
+		}
 	}
 	a.dir = os.Getenv(integrationsEnv)
 	if a.dir == "" {

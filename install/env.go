@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+
+	"github.com/agentscope-ai/reme-hook/internal/home"
 )
 
 // Env is what an install knows of the machine. Nothing else is asked of the
@@ -18,8 +20,7 @@ type Env struct {
 
 // Here is this machine as far as it tells where a host's folder is.
 func Here() Env {
-	home, _ := os.UserHomeDir() // without one, no folder is found
-	return Env{Home: home, Environ: os.Environ()}
+	return Env{Home: home.Dir(), Environ: os.Environ()}
 }
 
 // Folder is where a host keeps what is its own: where a variable says, or under

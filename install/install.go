@@ -15,8 +15,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"slices"
+	"syscall"
 
 	"github.com/agentscope-ai/reme-hook/client"
 	"github.com/agentscope-ai/reme-hook/internal/durable"
@@ -194,7 +196,8 @@ func PlanUninstall(t Target, env Env, o Options) ([]Change, error) {
 // Install puts our hooks into the configuration of a host, and has them
 // approved if o.Trust says so. It returns what it changed. With an error from
 // the approval the hooks are installed all the same.
-func Install(ctx context.Context, t Target, env Env, o Options) ([]Change, error) {
+func Install(ctx context.Context, t Target, env Env, o Options) (changed []Change, err error) {
+	defer func() { err = advised(err) }()
 	unlock, err := lock(ctx, env)
 	if err != nil {
 		return nil, err
@@ -223,7 +226,8 @@ func Install(ctx context.Context, t Target, env Env, o Options) ([]Change, error
 }
 
 // Uninstall takes our hooks out again. It returns what it changed.
-func Uninstall(ctx context.Context, t Target, env Env, o Options) ([]Change, error) {
+func Uninstall(ctx context.Context, t Target, env Env, o Options) (changed []Change, err error) {
+	defer func() { err = advised(err) }()
 	unlock, err := lock(ctx, env)
 	if err != nil {
 		return nil, err
@@ -234,6 +238,26 @@ func Uninstall(ctx context.Context, t Target, env Env, o Options) ([]Change, err
 		return nil, err
 	}
 	return plan.changes(), plan.applyUninstall()
+}
+
+// advised says what to do about what the file system refused.
+func advised(err error) error {
+	for _, a := range []struct {
+		refusal error
+		do      string
+	}{
+		{fs.ErrPermission, "let your user read and write it and its folder"},
+		{syscall.EROFS, "have its disk mounted writable"},
+		{syscall.ENOSPC, "make room on its disk"},
+		{syscall.ENOTDIR, "put a folder in the place of what is none"},
+		{syscall.ELOOP, "mend the link that leads to itself"},
+		{syscall.EISDIR, "put a file in the place of the folder"},
+	} {
+		if errors.Is(err, a.refusal) {
+			return fmt.Errorf("%w; %s, and run the command again", err, a.do)
+		}
+	}
+	return err
 }
 
 // lock keeps two installs from running at once.

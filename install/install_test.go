@@ -297,6 +297,29 @@ func TestRefusedFilesAreUntouched(t *testing.T) {
 	}
 }
 
+// TestAdvice: what the file system refuses is told with what to do about it.
+func TestAdvice(t *testing.T) {
+	t.Parallel()
+	for advice, place := range map[string]func(dir string) error{
+		"put a folder in the place": func(dir string) error { return os.WriteFile(dir, nil, 0o600) },
+		"mend the link":             func(dir string) error { return os.Symlink(dir, dir) },
+		"is a link to a folder":     func(dir string) error { return os.Symlink("nowhere", dir) },
+	} {
+		env, dir := testEnv(t)
+		folder := filepath.Join(dir, "folder")
+		if err := place(folder); err != nil {
+			t.Skip(err)
+		}
+		_, err := Install(t.Context(), testTarget{file: filepath.Join(folder, "settings.json")}, env, Options{})
+		if err == nil || !strings.Contains(err.Error(), advice) || !strings.Contains(err.Error(), folder) {
+			t.Errorf("%s: %v", advice, err)
+		}
+	}
+	if err := advised(&os.PathError{Op: "open", Path: "/x", Err: os.ErrPermission}); !errors.Is(err, os.ErrPermission) || !strings.HasSuffix(err.Error(), "let your user read and write it and its folder, and run the command again") {
+		t.Error(err)
+	}
+}
+
 // TestInstallsAtOnce: many installs and uninstalls race; the last one standing
 // leaves a file that is either the original or whole.
 func TestInstallsAtOnce(t *testing.T) {

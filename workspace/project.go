@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/agentscope-ai/reme-hook/internal/home"
 )
 
 // projectRoot is the folder of the repository that cwd is in, cwd itself if it is
@@ -13,7 +15,7 @@ func projectRoot(cwd string) string {
 		return ""
 	}
 	cwd = filepath.Clean(cwd)
-	home, _ := os.UserHomeDir()
+	home := home.Dir()
 	for dir := cwd; dir != home && dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
 		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
 			return dir

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -168,6 +169,8 @@ func (t Target) Check(env install.Env, o install.Options) install.Report {
 	}
 	set := func(p install.JSONPath) string { return "openclaw config set " + strings.Join(p, ".") + " true" }
 	switch lacks := c.lacks(); {
+	case errors.Is(unread, fs.ErrPermission):
+		add(install.BadFile, "make the file readable", "%v", unread)
 	case unread != nil:
 		add(install.BadFile, strings.Join(config{}.lacks(), " && "), "%s is written in a way that reme-hook cannot read, so it is not changed: %v", path, unread)
 	case len(lacks) > 0:

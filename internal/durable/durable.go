@@ -35,7 +35,17 @@ func MkdirAll(dir string) error {
 	if err := crash.Fault("folder.make"); err != nil {
 		return err
 	}
-	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := os.Mkdir(dir, 0o700); errors.Is(err, fs.ErrExist) {
+		st, err := os.Stat(dir)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return &fs.PathError{Op: "mkdir", Path: dir, Err: errors.New("it is a link to a folder that is not there")}
+		case err != nil:
+			return err
+		case !st.IsDir(): // a device, such as /dev/null: its mode is not ours to change
+			return &fs.PathError{Op: "mkdir", Path: dir, Err: syscall.ENOTDIR}
+		}
+	} else if err != nil {
 		return err
 	}
 	return os.Chmod(dir, 0o700)

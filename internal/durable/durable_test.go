@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -56,6 +57,30 @@ func TestFailedWritesLeaveNothing(t *testing.T) {
 	}
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
 		t.Errorf("left behind: %v, %v", entries, err)
+	}
+}
+
+// What is in the place of a folder is no folder of ours, and keeps its mode: a home may
+// be /dev/null, and the user root.
+func TestNoFolders(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file, link := filepath.Join(dir, "file"), filepath.Join(dir, "link")
+	if err := os.WriteFile(file, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("nowhere", link); err != nil {
+		t.Skip(err)
+	}
+	for path, want := range map[string]string{file: "not a directory", link: "a link to a folder that is not there"} {
+		for _, below := range []string{path, filepath.Join(path, "a", "b")} {
+			if err := MkdirAll(below); err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v", below, err)
+			}
+		}
+	}
+	if st, err := os.Stat(file); err != nil || st.Mode().Perm() != 0o644 {
+		t.Errorf("%v, %v", st.Mode(), err)
 	}
 }
 

@@ -1,0 +1,31 @@
+package home
+
+import (
+	"os/user"
+	"runtime"
+	"testing"
+)
+
+// Without a home in the environment, or one that is another folder in each
+// project, it is that of the list of users.
+func TestDir(t *testing.T) {
+	variable := "HOME"
+	if runtime.GOOS == "windows" {
+		variable = "USERPROFILE"
+	}
+	there := t.TempDir()
+	t.Setenv(variable, there)
+	if got := Dir(); got != there {
+		t.Errorf("%q, want %q", got, there)
+	}
+	u, err := user.Current()
+	if err != nil {
+		t.Skip(err)
+	}
+	for _, dir := range []string{"", "relative", "./x"} {
+		t.Setenv(variable, dir)
+		if got := Dir(); got != u.HomeDir {
+			t.Errorf("%s is %q: %q, want %q", variable, dir, got, u.HomeDir)
+		}
+	}
+}
