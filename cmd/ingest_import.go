@@ -32,9 +32,14 @@ func newIngestImportCommand(a *app) *cobra.Command {
 that names it: ` + strings.Join(names, ", ") + `. Only the files that are
 that memory's own are looked for, and those in the folders that are named, such as
 a project's for claude-md. It says what it will write and asks; a file that has
-changed since replaces its note, unless someone has edited that. Secrets are taken
-out as always.`,
-		Args:      args(cobra.MinimumNArgs(1)),
+changed since replaces its note, unless someone has edited that; the note of a file
+that is gone stays. Secrets are taken out as always.`,
+		Args: func(_ *cobra.Command, given []string) error {
+			if len(given) == 0 {
+				return usageError{fmt.Errorf("name a memory: %s", strings.Join(names, ", "))}
+			}
+			return nil
+		},
 		ValidArgs: names,
 		RunE: func(c *cobra.Command, given []string) error {
 			i := slices.Index(names, given[0])
@@ -77,6 +82,9 @@ type imported struct {
 func imports(c *cobra.Command, notes hooks.Notes, named []string) ([]*imported, error) {
 	list := []*imported{}
 	add := func(path, cwd string, err error) {
+		if dir, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil { // a file has one note
+			path = filepath.Join(dir, filepath.Base(path))
+		}
 		if slices.ContainsFunc(list, func(i *imported) bool { return i.Source == path }) {
 			return
 		}
@@ -90,15 +98,17 @@ func imports(c *cobra.Command, notes hooks.Notes, named []string) ([]*imported, 
 		}
 		list = append(list, i)
 	}
-	folder := func(root, cwd string) {
+	folder := func(root, cwd string) (found bool) {
 		notes.Root = func() string { return root }
 		for log, err := range notes.List(c.Context()) {
 			add(log.Path, cwd, err)
+			found = true
 		}
+		return found
 	}
 	if len(named) == 0 {
 		root := notes.Root()
-		if folder(root, ""); len(list) == 0 {
+		if !folder(root, "") {
 			return nil, fmt.Errorf("no notes of %s in %s; name the files, or the folder that they are in", notes.Title, root)
 		}
 	}
@@ -115,8 +125,9 @@ func imports(c *cobra.Command, notes hooks.Notes, named []string) ([]*imported, 
 			add(path, "", nil)
 			continue
 		}
-		before := len(list)
-		if folder(path, path); len(list) == before {
+		// A project may be a stranger's, and lead to what is none of its business.
+		notes.Follow = func(file string) bool { return hooks.InFolder(file, path) }
+		if !folder(path, path) {
 			return nil, fmt.Errorf("no notes of %s in %s; it has them in %s", notes.Title, path, strings.Join(notes.Patterns, ", "))
 		}
 	}
@@ -144,6 +155,9 @@ func readImport(path string) (in workspace.Imported, err error) {
 		return in, errors.New("longer than 256 KiB")
 	}
 	text := hooks.Clean(string(raw))
+	if strings.ContainsRune(text, 0) {
+		return in, errors.New("not a text")
+	}
 	if strings.TrimSpace(text) == "" {
 		return in, errors.New("empty")
 	}

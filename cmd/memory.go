@@ -257,6 +257,9 @@ func (a *app) runStatus(ctx context.Context, asJSON bool) error {
 		st.Memory, err = m.Stats(ctx)
 		return err
 	})
+	if st.Memory.Behind {
+		a.poke()
+	}
 	if err != nil { // what waits for it is to be seen all the same
 		st.Problem = err.Error()
 	}
@@ -298,6 +301,9 @@ func (a *app) printStatus(st status) {
 		fmt.Fprintf(a.stdout, "memory  cannot be used: %s\n", st.Problem)
 	} else {
 		fmt.Fprintf(a.stdout, "memory  %d turns, %d sessions, %d notes in %s\n", st.Memory.Turns, st.Memory.Sessions, st.Memory.Notes, cmp.Or(st.Workspace, st.Service))
+		if st.Memory.Behind {
+			fmt.Fprintln(a.stdout, "        and more, which is being indexed; recall finds more and more of it")
+		}
 	}
 	fmt.Fprintf(a.stdout, "spool   %d waiting, %d unfinished, %d in quarantine\n", st.Pending, st.Unfinished, st.Quarantined)
 	if st.Failures > 0 {

@@ -19,6 +19,9 @@ type Files struct {
 	// Patterns are the files' paths below Root, in slashes. A part of one is matched as
 	// [path.Match] does; ** is any number of folders that are not hidden.
 	Patterns []string
+	// Follow tells whether a file is one of them, by where it is when all links are
+	// followed; nil takes any. ** passes over links to folders.
+	Follow func(path string) bool
 	// Describe completes a Log that has Path, Size and Modified. It is not ok if the
 	// file is no log of a user's session.
 	Describe func(l *Log) (ok bool, err error)
@@ -66,6 +69,7 @@ func (f Files) walk(ctx context.Context, dir string, parts []string, yield func(
 			return yield(Log{}, ctx.Err())
 		}
 		at := filepath.Join(dir, e.Name())
+		link := e.Type()&fs.ModeSymlink != 0
 		if deep {
 			if e.IsDir() && !strings.HasPrefix(e.Name(), ".") && !f.walk(ctx, at, parts, yield) {
 				return false
@@ -76,11 +80,11 @@ func (f Files) walk(ctx context.Context, dir string, parts []string, yield func(
 			continue
 		}
 		switch {
-		case len(parts) == 1 && e.Type().IsRegular():
+		case len(parts) == 1 && (e.Type().IsRegular() || link):
 			if !f.file(at, yield) {
 				return false
 			}
-		case len(parts) > 1 && e.IsDir():
+		case len(parts) > 1 && (e.IsDir() || link && isDir(at)):
 			if !f.walk(ctx, at, parts[1:], yield) {
 				return false
 			}
@@ -90,7 +94,12 @@ func (f Files) walk(ctx context.Context, dir string, parts []string, yield func(
 }
 
 func (f Files) file(at string, yield func(Log, error) bool) bool {
-	st, err := os.Lstat(at)
+	if f.Follow != nil {
+		if path, err := filepath.EvalSymlinks(at); err != nil || !f.Follow(path) {
+			return true
+		}
+	}
+	st, err := os.Stat(at)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !st.Mode().IsRegular() {
 		return true
 	}
@@ -99,6 +108,11 @@ func (f Files) file(at string, yield func(Log, error) bool) bool {
 		log.Size, log.Modified = st.Size(), st.ModTime()
 	}
 	return yield(log, err)
+}
+
+func isDir(path string) bool {
+	st, err := os.Stat(path)
+	return err == nil && st.IsDir()
 }
 
 // Notes are a memory that somebody else keeps in files of text.

@@ -20,9 +20,14 @@ func TestFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	_ = os.Symlink(filepath.Join(root, "top.jsonl"), filepath.Join(root, "log", "1", "link.jsonl")) // leads elsewhere
+	linked := []string{"log/.3/w.jsonl", "log/1/link.jsonl", "log/1/x.jsonl", "log/4/link.jsonl", "log/4/x.jsonl"}
+	for link, to := range map[string]string{"1/link.jsonl": "top.jsonl", "4": "log/1", "5": "top.jsonl", "1/gone.jsonl": "gone"} {
+		if os.Symlink(filepath.Join(root, filepath.FromSlash(to)), filepath.Join(root, "log", filepath.FromSlash(link))) != nil {
+			linked = []string{"log/.3/w.jsonl", "log/1/x.jsonl"} // this system has no links
+		}
+	}
 	for pattern, want := range map[string][]string{
-		"log/*/*.jsonl":                {"log/.3/w.jsonl", "log/1/x.jsonl"},
+		"log/*/*.jsonl":                linked,
 		"log/1/x.jsonl":                {"log/1/x.jsonl"},
 		"log/*/z":                      nil,
 		"top.jsonl":                    {"top.jsonl"},
@@ -45,6 +50,37 @@ func TestFiles(t *testing.T) {
 		if slices.Sort(got); !slices.Equal(got, want) {
 			t.Errorf("%s: %q, want %q", pattern, got, want)
 		}
+	}
+}
+
+// What links lead to counts only where it may be.
+func TestFollow(t *testing.T) {
+	t.Parallel()
+	root := filepath.Join(t.TempDir(), "root")
+	elsewhere := filepath.Join(filepath.Dir(root), "elsewhere")
+	for _, dir := range []string{root, elsewhere} {
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "a.md"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for link, to := range map[string]string{"b.md": filepath.Join(root, "a.md"), "c.md": filepath.Join(elsewhere, "a.md"), "d": elsewhere} {
+		if err := os.Symlink(to, filepath.Join(root, link)); err != nil {
+			t.Skip(err)
+		}
+	}
+	f := Files{Root: func() string { return root }, Patterns: []string{"*.md", "d/a.md", "*/a.md"}, Follow: func(path string) bool { return InFolder(path, root) }}
+	var got []string
+	for l, err := range f.List(t.Context()) {
+		got = append(got, filepath.Base(l.Path))
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	if !slices.Equal(got, []string{"a.md", "b.md"}) {
+		t.Errorf("%q", got)
 	}
 }
 

@@ -24,6 +24,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"hash/maphash"
 	"slices"
 	"time"
 
@@ -136,7 +137,7 @@ const (
 // Run looks through the logs of one host. It ends early only when ctx ends or the
 // memory fails, with what was done until then.
 func (in *Ingester) Run(ctx context.Context, a *hooks.Adapter, o Options) (Report, error) {
-	r := &run{Ingester: in, Options: o, host: a, report: Report{Host: a.Host, Problems: []Problem{}}, inside: map[string]bool{}}
+	r := &run{Ingester: in, Options: o, host: a, report: Report{Host: a.Host, Problems: []Problem{}}, inside: map[string]bool{}, seed: maphash.MakeSeed(), counted: map[uint64]bool{}}
 	if o.Whole || o.Filter != (Filter{}) {
 		err := r.all(ctx)
 		return r.report, err
@@ -170,6 +171,8 @@ type run struct {
 	storing []part // what is being stored
 	done    chan error
 	inside  map[string]bool // whether a folder is in the project
+	seed    maphash.Seed
+	counted map[uint64]bool // events that are missing, where they are not stored: by session and id
 }
 
 // part is what was read of a log and is to be stored.
@@ -386,12 +389,15 @@ func (s *session) turn(ctx context.Context, t hooks.LogTurn, cwd string, events 
 	if last.After(r.Last) {
 		r.Last = last
 	}
-	events = slices.DeleteFunc(events, func(e client.Event) bool { return s.held[e.ID] })
+	events = slices.DeleteFunc(events, func(e client.Event) bool { return s.held[e.ID] || s.counted[s.hash(e.ID)] })
 	if len(events) == 0 {
 		return nil
 	}
 	for _, e := range events {
 		s.held[e.ID] = true
+		if !s.Write { // else the memory tells, to the next log of the session
+			s.counted[s.hash(e.ID)] = true
+		}
 	}
 	if len(s.gap.Turns) == 0 {
 		s.gap.Session, s.gap.Path, s.gap.First = s.log.Session, s.log.Path, first
@@ -419,6 +425,13 @@ func (s *session) turn(ctx context.Context, t hooks.LogTurn, cwd string, events 
 		return s.store(ctx)
 	}
 	return nil
+}
+
+func (s *session) hash(id client.EventID) uint64 {
+	return maphash.Comparable(s.seed, struct {
+		client.Session
+		client.EventID
+	}{s.log.Session, id})
 }
 
 // alone sees to it that nothing of the session is on its way from another log of it,

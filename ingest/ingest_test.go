@@ -347,8 +347,10 @@ func TestTwoLogsOfASession(t *testing.T) {
 	w.write("a", "t1 user x", "t1 end", "t2 user y", "t2 end")
 	w.write("a.old", "t1 user x", "t1 end")
 	w.write("b", "t3 user z")
-	if r := w.run(Options{Write: true, Later: true}); r.Missing != (Missing{2, 3, 3}) {
-		t.Errorf("%+v", r)
+	for _, o := range []Options{{}, {Whole: true}, {Write: true, Later: true}} {
+		if r := w.run(o); r.Missing != (Missing{2, 3, 3}) {
+			t.Errorf("%+v: %+v", o, r)
+		}
 	}
 	w.expect("a t1:user x", "a t2:user y", "b t3:user z")
 }

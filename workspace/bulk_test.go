@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/agentscope-ai/reme-hook/client"
+	"github.com/agentscope-ai/reme-hook/internal/durable"
 )
 
 func mustAppendAll(t *testing.T, w *Workspace, reqs ...client.AppendRequest) {
@@ -52,6 +53,36 @@ func TestAppendAll(t *testing.T) {
 	}
 	if st := mustStats(t, w); st.Turns != 4 || st.Sessions != 2 || st.Queued != 2 {
 		t.Errorf("stats: %+v", st)
+	}
+}
+
+// Stats does not wait until much is indexed, nor for another process that is at it, and
+// says so.
+func TestStatsOfWhatIsNotIndexed(t *testing.T) {
+	t.Parallel()
+	w := openAt(t, t.TempDir(), noon)
+	var all []client.AppendRequest
+	for i := range 12 {
+		turn := testTurn(i, "How?", strings.Repeat(fmt.Sprintf("so%d ", i), maxBegin/20))
+		all = append(all, client.AppendRequest{Session: testSession(fmt.Sprint("s", i)), Events: turn})
+	}
+	mustAppendAll(t, w, all...)
+	unlock, ok, err := durable.TryLock(w.abs(syncLock))
+	if !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	if st := mustStats(t, w); !st.Behind || st.Turns != 0 {
+		t.Errorf("while another process is at it: %+v", st)
+	}
+	unlock()
+	if st := mustStats(t, w); !st.Behind || st.Turns == 0 || st.Turns == len(all) {
+		t.Errorf("at first: %+v", st)
+	}
+	if err := w.Drain(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+	if st := mustStats(t, w); st.Behind || st.Turns != len(all) {
+		t.Errorf("at last: %+v", st)
 	}
 }
 

@@ -378,11 +378,11 @@ func (w *Workspace) inMemory(ctx context.Context) (*index, error) {
 	return w.memory, nil
 }
 
-// read runs fn with the index brought up to date, on disk if that is possible.
-// On an agent's time that is not done at any price: fn runs with the index as it is,
-// and once more if what was looked at meanwhile has changed it. If ctx has a deadline,
-// half of the time is left for fn, and the index may be behind.
-func (w *Workspace) read(ctx context.Context, agent bool, fn func(*index) error) error {
+// read runs fn with the index as update leaves it, on disk if that is possible.
+// On an agent's time, where update is nil, fn runs with the index as it is, and once
+// more if what was looked at meanwhile has changed it. If ctx has a deadline, half of
+// the time is left for fn, and the index may be behind.
+func (w *Workspace) read(ctx context.Context, update func(context.Context, *index) error, fn func(*index) error) error {
 	syncCtx := ctx
 	if deadline, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc
@@ -405,8 +405,8 @@ func (w *Workspace) read(ctx context.Context, agent bool, fn func(*index) error)
 		return w.readMemory(ctx, syncCtx, fn)
 	}
 	err = w.use(ctx, func(x *index) error {
-		if !agent {
-			if err := w.sync(syncCtx, x); isDamaged(err) {
+		if update != nil {
+			if err := update(syncCtx, x); isDamaged(err) {
 				return err
 			}
 			return fn(x)

@@ -40,7 +40,7 @@ func (w *Workspace) Search(ctx context.Context, req SearchRequest) (SearchResult
 	req.Limit = cmp.Or(req.Limit, defaultLimit)
 	res := SearchResult{Items: []client.Item{}}
 	r := recall{w: w, req: client.RecallRequest{Limit: req.Limit, Cwd: req.Cwd}, q: newQuery(req.Query), floor: max(req.MinScore, searchFloor)}
-	err := w.read(ctx, true, func(x *index) (err error) {
+	err := w.read(ctx, nil, func(x *index) (err error) {
 		res.Found, err = r.search(ctx, x, req)
 		return err
 	})

@@ -64,7 +64,7 @@ func (r *recall) do(ctx context.Context) client.RecallResult {
 		passages := r.askElsewhere(ctx)
 		// What was found before something broke is still an answer.
 		begun := *r
-		_ = r.w.read(ctx, true, func(x *index) error {
+		_ = r.w.read(ctx, nil, func(x *index) error {
 			next := begun
 			err := find(&next, ctx, x)
 			if err == nil || len(r.hits) == 0 {

@@ -32,7 +32,7 @@ func (w *Workspace) Sessions(ctx context.Context, limit int) ([]SessionSummary, 
 	if limit <= 0 {
 		limit = -1
 	}
-	err := w.read(ctx, false, func(x *index) error {
+	err := w.read(ctx, w.sync, func(x *index) error {
 		list = []SessionSummary{}
 		rows, err := x.db.QueryContext(ctx, "SELECT "+recordColumns+" FROM files WHERE kind=? ORDER BY last DESC, id DESC LIMIT ?", dialog, limit)
 		if err != nil {
@@ -68,12 +68,23 @@ type Stats struct {
 	Index       IndexState `json:"index"`
 	Why         string     `json:"why,omitempty"` // what is wrong with the index
 	Queued      int        `json:"queued"`        // sessions whose notes are still to be written
+	Behind      bool       `json:"behind"`        // there is more than was counted, which Drain will index
 }
 
-// Stats counts what the workspace holds. It fails as Sessions does.
+// Stats counts what the workspace holds, as far as it is indexed: much that others
+// wrote is not waited for. It fails as Sessions does.
 func (w *Workspace) Stats(ctx context.Context) (Stats, error) {
 	var s Stats
-	err := w.read(ctx, false, func(x *index) error {
+	update := func(ctx context.Context, x *index) (err error) {
+		s.Behind, err = w.begin(ctx, x)
+		return err
+	}
+	err := w.read(ctx, update, func(x *index) error {
+		known, err := x.numbers(ctx)
+		if err != nil {
+			return err
+		}
+		s.Behind = s.Behind || known["behind"] != 0
 		return x.db.QueryRowContext(ctx, `SELECT count(*) FILTER (WHERE kind=0), ifnull(sum(turns) FILTER (WHERE kind=0),0),
 			count(*) FILTER (WHERE kind IN (1,2)), ifnull(sum(size) FILTER (WHERE kind=0),0), (SELECT count(*) FROM queue) FROM files`).
 			Scan(&s.Sessions, &s.Turns, &s.Notes, &s.DialogBytes, &s.Queued)

@@ -309,6 +309,27 @@ func (w *Workspace) trySync(ctx context.Context, x *index) error {
 	return w.syncLocked(ctx, x)
 }
 
+// maxBegin is how much people wait for, in bytes: about 0.3 s.
+const maxBegin = 2 << 20
+
+// begin is trySync for people who wait: it indexes some of what is new, and tells
+// whether there is more, or another process is at it.
+func (w *Workspace) begin(ctx context.Context, x *index) (more bool, err error) {
+	unlock, ok, err := durable.TryLock(w.abs(syncLock))
+	switch {
+	case ok:
+		defer unlock()
+	case err == nil:
+		return true, nil
+	}
+	all, err := w.walk(ctx)
+	if err != nil {
+		return false, err
+	}
+	_, err = w.take(ctx, x, all, true, maxBegin)
+	return false, err
+}
+
 func (w *Workspace) syncLocked(ctx context.Context, x *index) error {
 	all, err := w.walk(ctx)
 	if err != nil {

@@ -20,6 +20,9 @@ func fill(b *testing.B, s *prose.Source, turns int) string {
 	}
 	start := time.Now()
 	w := open(b, dir)
+	if _, err := w.Sessions(context.Background(), 1); err != nil { // all is indexed
+		b.Fatal(err)
+	}
 	st, err := w.Stats(context.Background())
 	if err != nil || st.Turns != turns {
 		b.Fatal(st, err)

@@ -98,9 +98,11 @@ func (p profile) list(ctx context.Context, path string) (out []hooks.Log, err er
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	found, err := db.QueryContext(ctx, `SELECT w.session_id, w.session_key, max(e.seq), max(e.created_at),
-			(SELECT CAST(event_json AS BLOB) FROM transcript_events WHERE session_id = w.session_id AND seq = 0)
-		FROM session_windows w JOIN transcript_events e ON e.session_id = w.session_id GROUP BY w.session_id ORDER BY min(e.created_at)`)
+	found, err := db.QueryContext(ctx, `SELECT w.session_id, w.session_key, z.seq, z.created_at, CASE WHEN a.seq = 0 THEN CAST(a.event_json AS BLOB) END
+		FROM session_windows w
+		JOIN transcript_events a ON a.session_id = w.session_id AND a.seq = (SELECT min(seq) FROM transcript_events WHERE session_id = w.session_id)
+		JOIN transcript_events z ON z.session_id = w.session_id AND z.seq = (SELECT max(seq) FROM transcript_events WHERE session_id = w.session_id)
+		ORDER BY a.created_at`)
 	if err != nil {
 		return nil, err
 	}

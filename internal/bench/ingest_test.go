@@ -32,7 +32,9 @@ func sessions(b *testing.B) int {
 func BenchmarkIngest(b *testing.B) {
 	hook := filepath.Join(b.TempDir(), "reme-hook")
 	build(hook, "github.com/agentscope-ai/reme-hook")
-	for name, write := range map[string]func(home string, n int, words *writer){"codex": codexLog, "claude-code": claudeLog} {
+	for name, write := range map[string]func(home string, sessions int, words *writer){
+		"codex": each(codexLog), "claude-code": each(claudeLog), "kimi": each(kimiLog), "dsh": each(dshLog), "hermes": hermesLogs, "openclaw": openclawLogs,
+	} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
 				home := b.TempDir()
@@ -42,9 +44,7 @@ func BenchmarkIngest(b *testing.B) {
 					b.Cleanup(func() { runtime.KeepAlive(unlock) })
 				}
 				words := &writer{Rand: rand.New(rand.NewPCG(1, 2))}
-				for i := range sessions(b) {
-					write(home, i, words)
-				}
+				write(home, sessions(b), words)
 				run := func(args ...string) (seconds, cpu float64, peak int64) {
 					c := exec.CommandContext(b.Context(), hook, append([]string{"ingest"}, args...)...)
 					c.Env = []string{"HOME=" + home, "USERPROFILE=" + home, "PATH=" + os.Getenv("PATH"), "GOMAXPROCS=1", "TMPDIR=" + os.TempDir()}
@@ -76,6 +76,15 @@ func BenchmarkIngest(b *testing.B) {
 	}
 }
 
+// each writes one log after the other.
+func each(write func(home string, n int, w *writer)) func(string, int, *writer) {
+	return func(home string, sessions int, w *writer) {
+		for i := range sessions {
+			write(home, i, w)
+		}
+	}
+}
+
 // writer makes up text.
 type writer struct {
 	*rand.Rand
@@ -104,14 +113,26 @@ const turns = 5
 
 // line writes v as a line of a log.
 func (w *writer) line(f io.Writer, v any) {
+	_, err := f.Write(append(w.json(v), '\n'))
+	check(err)
+}
+
+// json is v, which is written.
+func (w *writer) json(v any) []byte {
 	raw, err := json.Marshal(v)
 	check(err)
-	n, err := f.Write(append(raw, '\n'))
-	check(err)
-	w.written += int64(n)
+	w.written += int64(len(raw))
+	return raw
 }
 
 type object = map[string]any
+
+// begins is when a session begins.
+func begins(n int) time.Time {
+	return time.Date(2026, 1, 1, 9, 0, 0, 0, time.UTC).Add(time.Duration(n) * 20 * time.Minute)
+}
+
+func project(n int) string { return "/src/project" + strconv.Itoa(n%50) }
 
 func uuid(kind byte, n, m int) string {
 	return fmt.Sprintf("%08x-%04x-%c000-8000-%012x", 0x01a22900+n/65536, n%65536, kind, m)
@@ -119,7 +140,7 @@ func uuid(kind byte, n, m int) string {
 
 // codexLog writes a rollout as Codex does: what is said stands in it twice, among tool calls and what Codex tells itself.
 func codexLog(home string, n int, w *writer) {
-	day := time.Date(2026, 1, 1, 9, 0, 0, 0, time.UTC).Add(time.Duration(n) * 20 * time.Minute)
+	day := begins(n)
 	dir := filepath.Join(home, ".codex", "sessions", day.Format("2006"), day.Format("01"), day.Format("02"))
 	check(os.MkdirAll(dir, 0o700))
 	thread := uuid('7', n, 0)
@@ -136,7 +157,7 @@ func codexLog(home string, n int, w *writer) {
 		}{day.Add(time.Duration(ordinal) * time.Second), ordinal, kind, payload})
 		ordinal++
 	}
-	line("session_meta", object{"id": thread, "cwd": "/src/project" + strconv.Itoa(n%50), "source": "cli", "base_instructions": w.text(800)})
+	line("session_meta", object{"id": thread, "cwd": project(n), "source": "cli", "base_instructions": w.text(800)})
 	for i := range turns {
 		turn := uuid('7', n, i+1)
 		item := func(kind, part, text string) {
@@ -146,7 +167,7 @@ func codexLog(home string, n int, w *writer) {
 			line("response_item", object{"type": "message", "role": role, "content": []object{{"type": "text", "text": text}}})
 		}
 		line("event_msg", object{"type": "task_started", "turn_id": turn})
-		line("turn_context", object{"turn_id": turn, "cwd": "/src/project" + strconv.Itoa(n%50)})
+		line("turn_context", object{"turn_id": turn, "cwd": project(n)})
 		asked, answered := w.text(30), w.text(100)
 		message("user", asked)
 		item("UserMessage", "text", asked)
@@ -165,7 +186,7 @@ func codexLog(home string, n int, w *writer) {
 
 // claudeLog writes a transcript as Claude Code does.
 func claudeLog(home string, n int, w *writer) {
-	begin := time.Date(2026, 1, 1, 9, 0, 0, 0, time.UTC).Add(time.Duration(n) * 20 * time.Minute)
+	begin := begins(n)
 	dir := filepath.Join(home, ".claude", "projects", "-src-project"+strconv.Itoa(n%50))
 	check(os.MkdirAll(dir, 0o700))
 	session := uuid('4', n, 0)
@@ -175,7 +196,7 @@ func claudeLog(home string, n int, w *writer) {
 	second := 0
 	line := func(kind string, more object) {
 		more["type"], more["sessionId"], more["uuid"], more["parentUuid"] = kind, session, uuid('4', n, 1000+second), uuid('4', n, 999+second)
-		more["timestamp"], more["cwd"], more["isSidechain"] = begin.Add(time.Duration(second)*time.Second), "/src/project"+strconv.Itoa(n%50), false
+		more["timestamp"], more["cwd"], more["isSidechain"] = begin.Add(time.Duration(second)*time.Second), project(n), false
 		w.line(f, more)
 		second++
 	}

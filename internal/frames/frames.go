@@ -24,6 +24,8 @@ const (
 	// MaxFrame is the length in bytes of the longest text of a frame that is read. A
 	// longer one counts as damaged.
 	MaxFrame = 64 << 20
+	// maxHeld is the length of the longest text that is unpacked once: most are shorter.
+	maxHeld = 256 << 10
 	// maxWindow is the memory that a frame may ask for: what the format recommends to
 	// support, and more than encoders take unless they are told to.
 	maxWindow = 8 << 20
@@ -46,6 +48,7 @@ func Each(f io.ReaderAt, from int64, take func(line []byte, at int64) bool) (nex
 		return from, 0, err
 	}
 	defer text.Close()
+	var held bytes.Buffer
 	for at := from; ; {
 		end, err := extent(f, at)
 		if errors.Is(err, errDamaged) || errors.Is(err, io.ErrUnexpectedEOF) {
@@ -67,17 +70,21 @@ func Each(f io.ReaderAt, from int64, take func(line []byte, at int64) bool) (nex
 			return at, damaged, err
 		}
 		frame := io.NewSectionReader(f, at, end-at)
-		size, err := measure(text, frame)
+		size, err := measure(text, frame, &held)
 		if err != nil {
 			damaged++
 			at = end
 			continue
 		}
-		if err := rewind(text, frame); err != nil {
-			return at, damaged, err
+		var sound io.Reader = &held
+		if size > maxHeld {
+			if err := rewind(text, frame); err != nil {
+				return at, damaged, err
+			}
+			sound = text
 		}
 		more := true
-		read, err := jsonl.Lines(text, 0, func(line []byte, _ int64) bool {
+		read, err := jsonl.Lines(sound, 0, func(line []byte, _ int64) bool {
 			more = take(line, at)
 			return more
 		})
@@ -92,12 +99,19 @@ func Each(f io.ReaderAt, from int64, take func(line []byte, at int64) bool) (nex
 	}
 }
 
-// measure is the length of a frame's text, if all of it is sound.
-func measure(text *zstd.Decoder, frame *io.SectionReader) (int64, error) {
+// measure is the length of a frame's text, if all of it is sound. It holds the text if
+// that is not longer than maxHeld.
+func measure(text *zstd.Decoder, frame *io.SectionReader, held *bytes.Buffer) (int64, error) {
 	if err := rewind(text, frame); err != nil {
 		return 0, err
 	}
-	n, err := io.Copy(io.Discard, io.LimitReader(text, MaxFrame+1))
+	held.Reset()
+	n, err := held.ReadFrom(io.LimitReader(text, maxHeld+1))
+	if err == nil && n > maxHeld {
+		var more int64
+		more, err = io.Copy(io.Discard, io.LimitReader(text, MaxFrame+1-n))
+		n += more
+	}
 	if err == nil && n > MaxFrame {
 		err = fmt.Errorf("%w: longer than %d bytes", errDamaged, MaxFrame)
 	}
