@@ -95,6 +95,9 @@ func (a *app) explainRecall(ctx context.Context, req client.RecallRequest, asJSO
 			}
 			fmt.Fprintf(a.stdout, "  %5.2f  %s  in %d memories%s\n", t.Weight, t.Text, t.Docs, meant)
 		}
+		if why.Task {
+			fmt.Fprintln(a.stdout, "it wants something done: a memory must have more of it than of a question")
+		}
 		if len(why.Candidates) == 0 {
 			fmt.Fprintln(a.stdout, "no memory has enough of them")
 		}

@@ -13,6 +13,8 @@ import (
 type Explanation struct {
 	// Terms are what the query was taken to ask for, the weightiest first.
 	Terms []ExplainedTerm `json:"terms"`
+	// Task is whether it was taken to want something done.
+	Task bool `json:"task"`
 	// Candidates are the memories that were looked at, the best first.
 	Candidates []ExplainedCandidate `json:"candidates"`
 }
@@ -36,7 +38,8 @@ type ExplainedCandidate struct {
 	SessionID string      `json:"session_id,omitempty"`
 	Terms     []string    `json:"terms"`    // those of the query that it has
 	Evidence  float64     `json:"evidence"` // how unlikely it is that it has them by chance; 1 for a word that no other memory has
-	Chance    float64     `json:"chance"`   // how likely it is that it is what was asked for, by what it covers and the evidence
+	Near      float64     `json:"near"`     // how much two words of the query say that it has near to each other
+	Chance    float64     `json:"chance"`   // how likely it is that it is what was asked for, by all these
 	Score     float64     `json:"score"`
 	// Factors are what the score is the product of.
 	Factors []Factor `json:"factors"`
@@ -61,7 +64,7 @@ func (w *Workspace) Explain(ctx context.Context, req client.RecallRequest) (clie
 }
 
 func (r *recall) explain() Explanation {
-	e := Explanation{Terms: []ExplainedTerm{}, Candidates: []ExplainedCandidate{}}
+	e := Explanation{Task: r.q.task, Terms: []ExplainedTerm{}, Candidates: []ExplainedCandidate{}}
 	terms := slices.Clone(r.q.terms)
 	slices.SortStableFunc(terms, func(a, b queryTerm) int { return cmp.Compare(b.weight, a.weight) })
 	for _, t := range terms {
@@ -71,7 +74,7 @@ func (r *recall) explain() Explanation {
 		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(b.at, a.at))
 	})
 	for _, h := range r.all[:min(len(r.all), maxExplained)] {
-		c := ExplainedCandidate{ID: h.itemID(), Path: h.path, Date: r.w.dayOf(h), Host: h.host, SessionID: cmp.Or(h.sess, h.key), Terms: r.q.names(h.mask), Evidence: round(r.q.evidence(in(h.mask))), Chance: round(h.chance), Score: round(h.score), Factors: []Factor{}, Verdict: h.verdict}
+		c := ExplainedCandidate{ID: h.itemID(), Path: h.path, Date: r.w.dayOf(h), Host: h.host, SessionID: cmp.Or(h.sess, h.key), Terms: r.q.names(h.mask), Evidence: round(r.q.evidence(in(h.mask))), Near: round(h.near), Chance: round(h.chance), Score: round(h.score), Factors: []Factor{}, Verdict: h.verdict}
 		if len(h.spans) > 0 {
 			c.StartLine, c.EndLine = h.spans[0].line, h.spans[len(h.spans)-1].line
 		}

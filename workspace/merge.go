@@ -62,6 +62,7 @@ func (r *recall) merge(passages []reme.Passage) {
 		running = r.w.elsewhere.Notes(r.running().Key())
 	}
 	var more []*hit
+	words := r.q.words()
 	for _, p := range passages {
 		if isDayIndex(p.Path) {
 			continue
@@ -73,10 +74,10 @@ func (r *recall) merge(passages []reme.Passage) {
 		if day, err := time.ParseInLocation(time.DateOnly, path.Base(path.Dir(p.Path)), r.w.loc); err == nil {
 			h.at = day.Add(12 * time.Hour).UnixMilli()
 		}
-		h.terms = termSet(h.doc.String())
+		_, h.terms, h.near = h.doc.terms(words)
 		has := func(t queryTerm) bool { _, ok := h.terms[t.text]; return ok }
 		h.score = r.q.share(has)
-		if chance(h.score, r.q.evidence(has)) < r.chance {
+		if r.q.chance(has, h.near) < r.chance {
 			continue
 		}
 		if !slices.Contains(running, p.Path) && !slices.Contains(r.req.Exclude, h.itemID()) && !r.echo(h, p.Path) {

@@ -26,6 +26,7 @@ type query struct {
 	own     []int64     // docs of the conversation that context is of
 	total   float64     // the weight that a perfect doc covers
 	docs    float64     // how many docs there are, about
+	task    bool        // it wants something done
 }
 
 type queryTerm struct {
@@ -42,7 +43,8 @@ type queryTerm struct {
 }
 
 func newQuery(text string) *query {
-	q := &query{}
+	text = cutBytes(text, maxQuery)
+	q := &query{task: isTask(text)}
 	known := map[string]bool{}
 	s := segmenter{
 		yield: func(term string, kind termKind) {
@@ -56,7 +58,7 @@ func newQuery(text string) *query {
 		},
 		spelled: func(w string) { q.spelled = append(q.spelled, w) },
 	}
-	s.segment(cutBytes(text, maxQuery))
+	s.segment(text)
 	slices.SortStableFunc(q.asked, func(a, b queryTerm) int {
 		return cmp.Or(cmp.Compare(b.prior, a.prior), cmp.Compare(len(b.text), len(a.text)))
 	})
@@ -316,8 +318,11 @@ func (q *query) evidence(has func(queryTerm) bool) float64 {
 	if number > 0 {
 		pairs *= min(1, float64(len(characters))/float64(2*number))
 	}
-	return (words + pairs) / math.Log(1+q.docs)
+	return (words + pairs) / q.rarest()
 }
+
+// rarest is what a word weighs that one doc has.
+func (q *query) rarest() float64 { return math.Log(1 + q.docs) }
 
 // names lists the terms of a mask.
 func (q *query) names(mask uint32) []string {

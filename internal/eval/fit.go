@@ -10,23 +10,36 @@ import (
 
 // example is a memory that was looked at, and whether it was what was asked for.
 type example struct {
-	cover, evidence float64
-	right           bool
+	measures [measures]float64
+	right    bool
 }
 
-// model is a logistic regression: the chance of an example is that of
-// bias + cover * its cover + evidence * the logarithm of its evidence.
-type model struct{ bias, cover, evidence float64 }
+// What is measured of an example: 1, the share of the query that it covers if that is
+// a question or if it is a task (else 0), the logarithm of its evidence, and how near
+// two of the words are.
+const measures = 5
+
+// model is a logistic regression: the weight of each measure.
+type model [measures]float64
 
 // noEvidence is the one of the workspace.
 const noEvidence = 0.05
 
 func (m model) chance(e example) float64 {
-	return 1 / (1 + math.Exp(-(m.bias + m.cover*e.cover + m.evidence*math.Log(noEvidence+e.evidence))))
+	sum := 0.0
+	for i, x := range e.measures {
+		sum += m[i] * x
+	}
+	return 1 / (1 + math.Exp(-sum))
 }
 
-func exampleOf(q query, c candidate) example {
-	return example{c.Factors[0].Value, c.Evidence, q.answer != "" && c.id == q.answer}
+func exampleOf(a answer, c candidate) example {
+	cover := c.Factors[0].Value
+	e := example{[measures]float64{1, cover, 0, math.Log(noEvidence + c.Evidence), c.Near}, a.query.answer != "" && c.id == a.query.answer}
+	if a.task {
+		e.measures[1], e.measures[2] = 0, cover
+	}
+	return e
 }
 
 // examples are the best candidate of each prompt, and the right one. What corrects
@@ -39,7 +52,7 @@ func examples(answers []answer) []example {
 		}
 		for i, c := range a.looked {
 			if i == 0 || c.id == a.query.answer {
-				list = append(list, exampleOf(a.query, c))
+				list = append(list, exampleOf(a, c))
 			}
 		}
 	}
@@ -56,14 +69,13 @@ func fit(list []example) (m model) {
 			if e.right {
 				miss++
 			}
-			g.bias += miss
-			g.cover += miss * e.cover
-			g.evidence += miss * math.Log(noEvidence+e.evidence)
+			for i, x := range e.measures {
+				g[i] += miss * x
+			}
 		}
-		n := float64(len(list))
-		m.bias += rate * g.bias / n
-		m.cover += rate * g.cover / n
-		m.evidence += rate * g.evidence / n
+		for i := range m {
+			m[i] += rate * g[i] / float64(len(list))
+		}
 	}
 	return m
 }
@@ -72,8 +84,11 @@ func fit(list []example) (m model) {
 // not fitted to: five times four fifths are for fitting, one for judging.
 func printFit(w io.Writer, answers []answer) {
 	m := fit(examples(answers))
-	fmt.Fprintf(w, "chanceBias     = %.1f\nchanceCover    = %.1f\nchanceEvidence = %.1f\n\n", m.bias, m.cover, m.evidence)
-	fmt.Fprintf(w, "cross-validated%15s%15s\n%8s  %6s %6s  %6s %6s\n", "tune", "held", "least", "r@5", "false", "r@5", "false")
+	for i, name := range [measures]string{"Bias", "Cover", "TaskCover", "Evidence", "Near"} {
+		fmt.Fprintf(w, "chance%-9s = %.1f\n", name, m[i])
+	}
+	fmt.Fprintln(w)
+	fmt.Fprintf(w, "cross-validated%13s%15s\n%8s  %6s %6s  %6s %6s\n", "tune", "held", "least", "r@5", "false", "r@5", "false")
 	const folds = 5
 	var models [folds]model
 	for f := range folds {
@@ -102,7 +117,7 @@ func fold(a answer, folds int) int { return int(hash(a.query.id)>>8) % folds }
 // would choose among them.
 func likely(a answer, m model, least float64) (ids []string) {
 	list := slices.DeleteFunc(slices.Clone(a.looked), func(c candidate) bool {
-		return c.Verdict == "corrected by a newer one" || m.chance(exampleOf(a.query, c)) < least
+		return c.Verdict == "corrected by a newer one" || m.chance(exampleOf(a, c)) < least
 	})
 	slices.SortStableFunc(list, func(a, b candidate) int { return cmp.Compare(b.Score, a.Score) })
 	for _, c := range list {

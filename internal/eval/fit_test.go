@@ -7,16 +7,20 @@ import (
 
 func TestFit(t *testing.T) {
 	var list []example
+	add := func(cover, evidence float64, right bool) {
+		list = append(list, example{[measures]float64{1, cover, 0, evidence, 0}, right})
+	}
 	for i := range 20 {
 		x := float64(i) / 20
-		list = append(list, example{cover: x, evidence: 1, right: i > 10}, example{cover: 0.5, evidence: x, right: i%2 == 0})
+		add(x, 1, i > 10)
+		add(0.5, x, i%2 == 0)
 	}
 	m := fit(list)
-	if got := m.chance(example{cover: 0.52, evidence: 1}); math.Abs(got-0.5) > 0.1 {
-		t.Errorf("%+v: %.2f on the border", m, got)
+	if got := m.chance(example{measures: [measures]float64{1, 0.52, 0, 1, 0}}); math.Abs(got-0.5) > 0.1 {
+		t.Errorf("%.2f: %.2f on the border", m, got)
 	}
-	if m.cover < 3*math.Abs(m.evidence) {
-		t.Errorf("%+v: the evidence says nothing here", m)
+	if m[1] < 3*math.Abs(m[3]) {
+		t.Errorf("%.2f: the evidence says nothing here", m)
 	}
 }
 
@@ -37,8 +41,8 @@ func TestMeasuresAreTheWorkspaces(t *testing.T) {
 		t.Fatal(err, answers)
 	}
 	c := answers[0].looked[0]
-	m := model{bias: -3.1, cover: 4.6, evidence: 3.9}
-	if got := m.chance(exampleOf(d.queries[0], c)); math.Abs(got-c.Chance) > 0.01 {
+	m := model{-2.4, 4.0, 0.7, 4.0, 0.4}
+	if got := m.chance(exampleOf(answers[0], c)); math.Abs(got-c.Chance) > 0.01 {
 		t.Errorf("%.3f, and %.3f in the workspace: these are the constants of workspace/chance.go", got, c.Chance)
 	}
 }

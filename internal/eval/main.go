@@ -1,13 +1,13 @@
 // Command eval measures how well the memory recalls: on a set of 1,764 turns and
 // notes of developers, and 1,057 prompts of which it is known what answers them.
 //
-//	go run ./internal/eval [-part tune|held|all] [-misses | -fit]
+//	go run ./internal/eval [-part tune|held|all] [-misses | -fit | -ablate]
 //
 // For each category of prompts the table has the share whose answer comes first
 // (r@1) or among the first five (r@5), the mean reciprocal rank, nDCG, the share
 // of the prompts without an answer that got something (false), and what is put
 // into the conversation on average. The prompts in the files held-* are held back:
-// nothing is tuned to them.
+// nothing is tuned to them. -ablate prints what each part of recall is worth.
 package main
 
 import (
@@ -23,7 +23,15 @@ func main() {
 	part := flag.String("part", "tune", "prompts that are asked: tune, held or all")
 	misses := flag.Bool("misses", false, "list the prompts that went wrong")
 	fitting := flag.Bool("fit", false, "print the constants of a chance that fit the prompts best")
+	ablating := flag.Bool("ablate", false, "print the figures without each part of recall in turn, as a table in Markdown; at the root of the module")
+	row := flag.String("row", "", "print one row of that table, of this `name`")
 	flag.Parse()
+	if *ablating {
+		root, err := os.Getwd()
+		check(err)
+		check(ablate(os.Stdout, root, *part))
+		return
+	}
 	d, err := load()
 	check(err)
 	dir, err := os.MkdirTemp("", "reme-hook-eval-")
@@ -37,6 +45,10 @@ func main() {
 	check(err)
 	if *fitting {
 		printFit(os.Stdout, answers)
+		return
+	}
+	if *row != "" {
+		printRow(os.Stdout, *row, tallies(answers))
 		return
 	}
 	if *misses {

@@ -19,6 +19,7 @@ type answer struct {
 	items  []string // ids of memories, best first
 	chars  int      // of all snippets
 	looked []candidate
+	task   bool // the workspace took the query for one
 }
 
 // candidate is a memory that the workspace looked at.

@@ -65,6 +65,7 @@ func (e *embedded) ask(ctx context.Context, q query) (answer, error) {
 		req.Host, req.ScopeID, req.Session = s.Host, s.Scope, s.ID
 	}
 	res, why, err := e.Explain(ctx, req)
+	a.task = why.Task
 	for _, it := range res.Items {
 		a.items = append(a.items, cmp.Or(e.notes[it.Path], it.SessionID))
 		a.chars += utf8.RuneCountInString(it.Snippet)
