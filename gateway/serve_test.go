@@ -137,22 +137,26 @@ func TestServeEndsInTime(t *testing.T) {
 func TestSlowClients(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	times := serveTimeouts
-	times.header, times.idle = 20*time.Millisecond, 20*time.Millisecond
-	l := newLimits()
-	l.bodyTime = 20 * time.Millisecond
-	s := w.serving(ServeOptions{}, l, times)
-	for name, test := range map[string]struct{ said, want string }{
-		"nothing said":    {"", ""},
-		"half a header":   {halfRequest[:40], "HTTP/1.1 400 "},
-		"half a body":     {halfRequest, "HTTP/1.1 408 "},
-		"half a chunk":    {strings.Replace(halfRequest, "Content-Length: 2\r\n\r\n", "Transfer-Encoding: chunked\r\n\r\n2\r\n", 1), "HTTP/1.1 408 "},
-		"many headers":    {"POST /version HTTP/1.1\r\nHost: localhost\r\nX: " + strings.Repeat("x", 2*maxHeader) + "\r\n\r\n", "HTTP/1.1 431 "},
-		"idle afterwards": {strings.Replace(halfRequest, "{", "{}", 1), "HTTP/1.1 200 "},
+	const short = 20 * time.Millisecond
+	for name, test := range map[string]struct {
+		cut        func(*timeouts, *limits)
+		said, want string
+	}{
+		"nothing said":  {func(t *timeouts, _ *limits) { t.header = short }, "", ""},
+		"half a header": {func(t *timeouts, _ *limits) { t.header = short }, halfRequest[:40], "HTTP/1.1 400 "},
+		"half a body":   {func(_ *timeouts, l *limits) { l.bodyTime = short }, halfRequest, "HTTP/1.1 408 "},
+		"half a chunk": {func(_ *timeouts, l *limits) { l.bodyTime = short },
+			strings.Replace(halfRequest, "Content-Length: 2\r\n\r\n", "Transfer-Encoding: chunked\r\n\r\n2\r\n", 1), "HTTP/1.1 408 "},
+		"many headers": {func(*timeouts, *limits) {},
+			"POST /version HTTP/1.1\r\nHost: localhost\r\nX: " + strings.Repeat("x", 2*maxHeader) + "\r\n\r\n", "HTTP/1.1 431 "},
+		"idle afterwards": {func(t *timeouts, _ *limits) { t.idle = short }, strings.Replace(halfRequest, "{", "{}", 1), "HTTP/1.1 200 "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := io.ReadAll(s.dial(t, test.said)) // returns when the server closes
+			times, l := serveTimeouts, newLimits()
+			test.cut(&times, l)
+			c := w.serving(ServeOptions{}, l, times).dial(t, test.said)
+			got, err := io.ReadAll(c) // returns when the server closes
 			if !strings.HasPrefix(string(got), test.want) || len(got) > 0 && test.want == "" || errors.Is(err, os.ErrDeadlineExceeded) {
 				t.Errorf("%q, %v", got, err)
 			}
