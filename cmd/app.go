@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -72,8 +73,11 @@ func newApp(now func() time.Time) *app {
 		}
 	}
 	a.dir = os.Getenv(integrationsEnv)
-	if a.dir == "" {
+	switch {
+	case a.dir == "":
 		a.dir = filepath.Join(a.home, ".reme", "integrations")
+	case !filepath.IsAbs(a.dir): // the folder in which a hook is called is another for each project
+		a.dir = filepath.Join(a.home, strings.TrimPrefix(a.dir, "~"))
 	}
 	a.config, a.values, a.problems = config.Load(a.configFile(), a.home, os.Getenv)
 	a.upstream = upstream.New(filepath.Join(a.dir, "upstream"), a.config.Workspace, a.now)

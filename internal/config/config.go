@@ -91,8 +91,8 @@ func Keys() []Key {
 			set: func(c *Config, v any) error { return setURL(&c.Service, v, Embedded) }, get: func(c *Config) any { return c.Service }},
 		{Name: "token", Env: "REME_TOKEN", Doc: "Secret between a service and its callers: what `reme-hook serve` asks for, and what a service at a URL is shown. Better a reference than the secret itself.", Allowed: "ASCII characters without spaces", Default: "",
 			set: func(c *Config, v any) error { return setToken(&c.Token, v) }, get: func(c *Config) any { return hidden(c.Token) }},
-		{Name: "workspace", Env: "REME_WORKSPACE", Doc: "Folder of the embedded memory.", Allowed: "a path", Default: "~/.reme/workspace",
-			set: func(c *Config, v any) error { return setString(&c.Workspace, v) }, get: func(c *Config) any { return c.Workspace }},
+		{Name: "workspace", Env: "REME_WORKSPACE", Doc: "Folder of the embedded memory.", Allowed: "a path from the root or from ~", Default: "~/.reme/workspace",
+			set: func(c *Config, v any) error { return setFolder(&c.Workspace, v) }, get: func(c *Config) any { return c.Workspace }},
 		{Name: "recall", Env: "REME_RECALL", Doc: "Recall memories before each prompt.", Allowed: "true or false", Default: true,
 			set: func(c *Config, v any) error { return setBool(&c.Recall, v) }, get: func(c *Config) any { return c.Recall }},
 		{Name: "capture", Env: "REME_CAPTURE", Doc: "Remember finished turns.", Allowed: "true or false", Default: true,
@@ -302,14 +302,19 @@ func setToken(to *string, v any) error {
 	return nil
 }
 
-func setString(to *string, v any) error {
-	s, ok := v.(string)
-	if !ok || strings.TrimSpace(s) == "" {
-		return fmt.Errorf("%v is not a path", v)
+func setFolder(to *string, v any) error {
+	s, _ := v.(string)
+	if !rooted(s) {
+		return notRooted(v)
 	}
 	*to = s
 	return nil
 }
+
+// rooted tells a path that is the same in every folder in which a hook is called.
+func rooted(path string) bool { return filepath.IsAbs(path) || expand(path, "/") != path }
+
+func notRooted(v any) error { return fmt.Errorf("%v is not a path from the root or from ~", v) }
 
 // hidden stands for a secret.
 func hidden(secret string) string {
@@ -403,8 +408,8 @@ func setStrings(to *[]string, v any) error {
 	out := []string{}
 	for _, e := range list {
 		s, _ := e.(string)
-		if !filepath.IsAbs(s) && !strings.HasPrefix(s, "~") {
-			return fmt.Errorf("%v is not a path from the root or from ~", e)
+		if !rooted(s) {
+			return notRooted(e)
 		}
 		out = append(out, s)
 	}

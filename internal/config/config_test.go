@@ -58,6 +58,7 @@ func TestLoad(t *testing.T) {
 		"listen and token":   {"listen = \"[::1]:0\"\ntoken = \"${A}\"", map[string]string{"A": "sesame"}, with(func(c *Config) { c.Listen = "[::1]:0"; c.Token = "sesame" }), 0},
 		"bad address":        {"listen = \"2334\"\ntoken = 5", map[string]string{"REME_LISTEN": "localhost:http"}, defaults, 3},
 		"references":         {"workspace = \"${A}/${B:b}/$$\"\nexclude = [\"${A}\"]", map[string]string{"A": "/a"}, with(func(c *Config) { c.Workspace = "/a/b/$"; c.Exclude = []string{"/a"} }), 0},
+		"relative folders":   {"workspace = \"memory\"\nexclude = [\"~bob/x\"]", nil, defaults, 2},
 		"missing references": {"workspace = \"${A}\"\nexclude = [\"${A:?name a folder}\"]", nil, defaults, 2},
 		"bad env":            {"recall_limit = 7", map[string]string{"REME_RECALL_LIMIT": "many"}, with(func(c *Config) { c.RecallLimit = 7 }), 1},
 		"out of range":       {"recall_limit = 0\nrecall_max_chars = 1\nrecall_timeout = \"1h\"", nil, defaults, 3},

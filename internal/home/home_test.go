@@ -1,6 +1,7 @@
 package home
 
 import (
+	"os"
 	"os/user"
 	"runtime"
 	"testing"
@@ -21,6 +22,9 @@ func TestDir(t *testing.T) {
 	u, err := user.Current()
 	if err != nil {
 		t.Skip(err)
+	}
+	if st, err := os.Stat(u.HomeDir); err != nil || !st.IsDir() || u.HomeDir == "/" {
+		t.Skip("the user who runs this has no home")
 	}
 	for _, dir := range []string{"", "relative", "./x"} {
 		t.Setenv(variable, dir)
