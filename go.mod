@@ -3,6 +3,7 @@ module github.com/agentscope-ai/reme-hook
 go 1.26.0
 
 require (
+	github.com/adrg/xdg v0.5.3
 	github.com/fsnotify/fsnotify v1.10.1
 	github.com/gofrs/flock v0.13.2
 	github.com/google/jsonschema-go v0.4.3

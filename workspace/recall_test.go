@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/adrg/xdg"
+
 	"github.com/agentscope-ai/reme-hook/client"
 )
 
@@ -365,7 +367,9 @@ func TestSnippet(t *testing.T) {
 
 func TestProjectRoot(t *testing.T) {
 	home := t.TempDir()
+	t.Cleanup(xdg.Reload) // after the variable is what it was
 	t.Setenv("HOME", home)
+	xdg.Reload()
 	for _, dir := range []string{".git", "plain/sub", "repo/.git", "repo/pkg/deep"} {
 		if err := os.MkdirAll(filepath.Join(home, dir), 0o700); err != nil {
 			t.Fatal(err)

@@ -5,13 +5,16 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+
+	"github.com/adrg/xdg"
 )
 
 // Dir is the user's folder: the one that the environment names, or else, as of
 // processes that were started without one, that of the system's list of users. It
 // is "" if there is none.
 func Dir() string {
-	if dir, err := os.UserHomeDir(); err == nil && filepath.IsAbs(dir) {
+	// xdg says that the home of a process without one is the root.
+	if dir := xdg.Home; filepath.IsAbs(dir) && (filepath.Dir(dir) != dir || os.Getenv("HOME") == dir) {
 		return dir
 	}
 	u, err := user.Current()

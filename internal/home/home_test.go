@@ -5,6 +5,8 @@ import (
 	"os/user"
 	"runtime"
 	"testing"
+
+	"github.com/adrg/xdg"
 )
 
 // Without a home in the environment, or one that is another folder in each
@@ -14,10 +16,17 @@ func TestDir(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		variable = "USERPROFILE"
 	}
-	there := t.TempDir()
-	t.Setenv(variable, there)
-	if got := Dir(); got != there {
-		t.Errorf("%q, want %q", got, there)
+	t.Cleanup(xdg.Reload) // after the variable is what it was
+	homes := []string{t.TempDir()}
+	if runtime.GOOS != "windows" {
+		homes = append(homes, "/")
+	}
+	for _, dir := range homes {
+		t.Setenv(variable, dir)
+		xdg.Reload()
+		if got := Dir(); got != dir {
+			t.Errorf("%q, want %q", got, dir)
+		}
 	}
 	u, err := user.Current()
 	if err != nil {
@@ -28,6 +37,7 @@ func TestDir(t *testing.T) {
 	}
 	for _, dir := range []string{"", "relative", "./x"} {
 		t.Setenv(variable, dir)
+		xdg.Reload()
 		if got := Dir(); got != u.HomeDir {
 			t.Errorf("%s is %q: %q, want %q", variable, dir, got, u.HomeDir)
 		}
