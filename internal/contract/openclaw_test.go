@@ -230,13 +230,10 @@ func TestOpenClawMachinery(t *testing.T) {
 	working.Close()
 	w.awaited(o, 0, more)
 
-	machine := []Request{}
 	n := len(o.Model.Requests(Main))
-	spawned := w.say(o, "", "Have somebody find out.", called("sessions_spawn", map[string]any{"task": askBilling, "visible": true}), Step{Text: "ok"}).Session
-	machine = append(machine, w.awaited(o, n, "[Subagent Task]"), w.awaited(o, n, "task: "))
-	n = len(o.Model.Requests(Main))
-	asking := w.say(o, "", "Ask the helper.", called("sessions_send", map[string]any{"sessionKey": "agent:helper:explicit:" + helped.Session, "message": askBilling, "timeoutSeconds": 60}), Step{Text: "ok"}).Session
-	machine = append(machine, w.awaited(o, n, askBilling), w.awaited(o, n, "Agent-to-agent announce step."))
+	asking := w.say(o, "", "Ask around.", called("sessions_send", map[string]any{"sessionKey": "agent:helper:explicit:" + helped.Session, "message": askBilling, "timeoutSeconds": 60}),
+		Step{Text: "ok"}, called("sessions_spawn", map[string]any{"task": askBilling, "visible": true}), Step{Text: "ok"}).Session
+	machine := []Request{w.awaited(o, n, askBilling), w.awaited(o, n, "Agent-to-agent announce step."), w.awaited(o, n, "[Subagent Task]"), w.awaited(o, n, "task: ")}
 	w.command(o, "id", "cron", "add", "--json", "--name", "daily", "--at", "1s", "--message", askBilling, "--session", "session:"+key, "--no-deliver")
 	machine = append(machine, w.awaited(o, n, "[cron:"))
 	for _, r := range machine {
@@ -253,13 +250,12 @@ func TestOpenClawMachinery(t *testing.T) {
 		}
 	}
 	w.dialog(o, pumps, "user: "+begin, "user: "+more, "assistant: I have.")
-	w.dialog(o, spawned, "user: Have somebody find out.", "assistant: ok")
-	w.dialog(o, asking, "user: Ask the helper.", "assistant: ok")
+	w.dialog(o, asking, "user: Ask around.", "assistant: ok")
 	w.dialog(o, helped.Session, "user: "+server, "assistant: Understood.")
-	if rows := w.rows(o); len(rows) != 9 {
+	if rows := w.rows(o); len(rows) != 7 {
 		t.Errorf("captured of machines: %+v", rows)
 	}
-	w.ingested(o, 4, named)
+	w.ingested(o, 3, named)
 }
 
 // agents gives OpenClaw agents of these names.
