@@ -38,8 +38,7 @@ type ExplainedCandidate struct {
 	SessionID string      `json:"session_id,omitempty"`
 	Terms     []string    `json:"terms"`    // those of the query that it has
 	Evidence  float64     `json:"evidence"` // how unlikely it is that it has them by chance; 1 for a word that no other memory has
-	Near      float64     `json:"near"`     // how much two words of the query say that it has near to each other
-	Chance    float64     `json:"chance"`   // how likely it is that it is what was asked for, by all these
+	Chance    float64     `json:"chance"`   // how likely it is that it is what was asked for, by what it covers, the evidence and whether that is a task
 	Score     float64     `json:"score"`
 	// Factors are what the score is the product of.
 	Factors []Factor `json:"factors"`
@@ -74,7 +73,7 @@ func (r *recall) explain() Explanation {
 		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(b.at, a.at))
 	})
 	for _, h := range r.all[:min(len(r.all), maxExplained)] {
-		c := ExplainedCandidate{ID: h.itemID(), Path: h.path, Date: r.w.dayOf(h), Host: h.host, SessionID: cmp.Or(h.sess, h.key), Terms: r.q.names(h.mask), Evidence: round(r.q.evidence(in(h.mask))), Near: round(h.near), Chance: round(h.chance), Score: round(h.score), Factors: []Factor{}, Verdict: h.verdict}
+		c := ExplainedCandidate{ID: h.itemID(), Path: h.path, Date: r.w.dayOf(h), Host: h.host, SessionID: cmp.Or(h.sess, h.key), Terms: r.q.names(h.mask), Evidence: round(r.q.evidence(in(h.mask))), Chance: round(h.chance), Score: round(h.score), Factors: []Factor{}, Verdict: h.verdict}
 		if len(h.spans) > 0 {
 			c.StartLine, c.EndLine = h.spans[0].line, h.spans[len(h.spans)-1].line
 		}

@@ -62,7 +62,6 @@ func (r *recall) merge(passages []reme.Passage) {
 		running = r.w.elsewhere.Notes(r.running().Key())
 	}
 	var more []*hit
-	words := r.q.words()
 	for _, p := range passages {
 		if isDayIndex(p.Path) {
 			continue
@@ -74,10 +73,10 @@ func (r *recall) merge(passages []reme.Passage) {
 		if day, err := time.ParseInLocation(time.DateOnly, path.Base(path.Dir(p.Path)), r.w.loc); err == nil {
 			h.at = day.Add(12 * time.Hour).UnixMilli()
 		}
-		_, h.terms, h.near = h.doc.terms(words)
+		h.terms = termSet(h.doc.String())
 		has := func(t queryTerm) bool { _, ok := h.terms[t.text]; return ok }
 		h.score = r.q.share(has)
-		if r.q.chance(has, h.near) < r.chance {
+		if r.q.chance(has) < r.chance {
 			continue
 		}
 		if !slices.Contains(running, p.Path) && !slices.Contains(r.req.Exclude, h.itemID()) && !r.echo(h, p.Path) {

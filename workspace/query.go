@@ -318,11 +318,8 @@ func (q *query) evidence(has func(queryTerm) bool) float64 {
 	if number > 0 {
 		pairs *= min(1, float64(len(characters))/float64(2*number))
 	}
-	return (words + pairs) / q.rarest()
+	return (words + pairs) / math.Log(1+q.docs)
 }
-
-// rarest is what a word weighs that one doc has.
-func (q *query) rarest() float64 { return math.Log(1 + q.docs) }
 
 // names lists the terms of a mask.
 func (q *query) names(mask uint32) []string {

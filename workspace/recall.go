@@ -101,7 +101,6 @@ type hit struct {
 	id     int64
 	mask   uint32
 	score  float64
-	near   float64 // see [pairFinder]
 	chance float64 // see [query.chance]
 
 	factors []Factor // what the score is the product of
@@ -319,7 +318,7 @@ func sortHits(hits []*hit) {
 func (r *recall) weigh(hits []*hit) []*hit {
 	for _, h := range hits {
 		has := in(h.mask)
-		h.chance = r.q.chance(has, h.near)
+		h.chance = r.q.chance(has)
 		if h.asked != nil {
 			said := r.q.sum(func(t queryTerm) bool { _, ok := h.asked[t.text]; return ok && has(t) })
 			h.times("asked", replyFactor+(1-replyFactor)*said/r.q.sum(has))
@@ -389,7 +388,6 @@ func (r *recall) choose(hits []*hit) {
 func (r *recall) readTexts(ctx context.Context, hits []*hit) []*hit {
 	var bytes int64
 	var list []*hit
-	words := r.q.words()
 	fresh := 0
 	for {
 		n, more, size := 0, fresh, bytes
@@ -411,7 +409,7 @@ func (r *recall) readTexts(ctx context.Context, hits []*hit) []*hit {
 				return
 			}
 			if h.doc, ok = r.w.readDoc(h); ok {
-				h.asked, h.terms, h.near = h.doc.terms(words)
+				h.asked, h.terms = h.doc.terms()
 			}
 		})
 		if ctx.Err() != nil {
@@ -454,6 +452,12 @@ func atOnce(n int, fn func(int)) {
 	if p := panicked.Load(); p != nil {
 		panic(*p)
 	}
+}
+
+func termSet(text string) map[string]struct{} {
+	set := map[string]struct{}{}
+	eachTerm(text, func(term string, _ termKind) { set[term] = struct{}{} })
+	return set
 }
 
 // nearCopies compares by the share of common terms.

@@ -35,25 +35,21 @@ func (d docText) String() string {
 	return b.String()
 }
 
-// terms returns the terms of what the user said, nil of a note, and all terms; and
-// how near two of the words are in it, see [pairFinder].
-func (d docText) terms(words map[string]float64) (asked, all map[string]struct{}, near float64) {
+// terms returns the terms of what the user said, nil of a note, and all terms.
+func (d docText) terms() (asked, all map[string]struct{}) {
 	all = map[string]struct{}{}
 	for _, p := range d.parts {
 		if p.role == client.User && asked == nil {
 			asked = map[string]struct{}{}
 		}
-		pair := pairFinder{words: words}
 		eachTerm(p.text, func(term string, _ termKind) {
 			all[term] = struct{}{}
 			if p.role == client.User {
 				asked[term] = struct{}{}
 			}
-			pair.see(term)
 		})
-		near = max(near, pair.near)
 	}
-	return asked, all, near
+	return asked, all
 }
 
 // readDoc reads what a hit refers to; it reports false if that is gone.

@@ -27,7 +27,6 @@ var ablations = []ablation{
 	{"words of any talk weigh like others", []edit{{"common.go", "func isEverydayWord(w string) bool {", "func isEverydayWord(w string) bool {\n\treturn false"}}},
 	{"no least chance", []edit{{"chance.go", "leastChance = 0.5", "leastChance = 0"}}},
 	{"tasks are taken for questions", []edit{{"query.go", "&query{task: isTask(text)}", "&query{}"}}},
-	{"words near to each other say no more", []edit{{"chance.go", "chanceNear      = 0.4", "chanceNear      = 0"}}},
 	{"overlapping pairs of characters are full evidence", []edit{{"query.go", "if number > 0 {", "if false {"}}},
 	{"pairs of characters where two words meet count", []edit{{"query.go", "if meets(t) {", "if false && meets(t) {"}}},
 	{"rare identifiers are no answer alone", []edit{{"recall.go", "exactFloor      = 0.4", "exactFloor      = 0"}}},

@@ -32,11 +32,13 @@ func TestRecallHoldsTheLine(t *testing.T) {
 		name             string
 		recall1, recall5 float64
 	}{
-		{allButTypos, 0.94, 0.955},
+		{allButTypos, 0.95, 0.96},
 		{"typo", 0.97, 0.97},
 		{"corrected", 0.92, 0.96},
 		{"common", 0.92, 0.92},
-		{"project", 0.92, 0.92},
+		{"project", 0.94, 1},
+		{"paraphrase", 0.85, 0.91},
+		{"task", 0.75, 0.77},
 		{"identifier", 0.98, 1},
 		{"followup", 0.81, 0.81},
 	} {
@@ -44,13 +46,13 @@ func TestRecallHoldsTheLine(t *testing.T) {
 			t.Errorf("%s: recall@1 %.3f, want %.3f; recall@5 %.3f, want %.3f", limit.name, got.recall1(), limit.recall1, got.recall5(), limit.recall5)
 		}
 	}
-	if got := find(held, allButTypos); got.recall5() < 0.93 {
-		t.Errorf("held back: recall@5 %.3f, want 0.93", got.recall5())
+	if got := find(held, allButTypos); got.recall5() < 0.925 {
+		t.Errorf("held back: recall@5 %.3f, want 0.925", got.recall5())
 	}
 	for _, limit := range []struct {
 		list  []*tally
 		share float64
-	}{{list, 0.05}, {held, 0.12}, {tallies(answers), 0.07}} {
+	}{{list, 0.025}, {held, 0.08}, {tallies(answers), 0.04}} {
 		if got := find(limit.list, nothing); got.falseShare() > limit.share {
 			t.Errorf("%.1f %% of %d prompts that nothing answers get something, want %.1f at most", 100*got.falseShare(), got.queries, 100*limit.share)
 		}

@@ -15,9 +15,8 @@ type example struct {
 }
 
 // What is measured of an example: 1, the share of the query that it covers if that is
-// a question or if it is a task (else 0), the logarithm of its evidence, and how near
-// two of the words are.
-const measures = 5
+// a question or if it is a task (else 0), and the logarithm of its evidence.
+const measures = 4
 
 // model is a logistic regression: the weight of each measure.
 type model [measures]float64
@@ -35,7 +34,7 @@ func (m model) chance(e example) float64 {
 
 func exampleOf(a answer, c candidate) example {
 	cover := c.Factors[0].Value
-	e := example{[measures]float64{1, cover, 0, math.Log(noEvidence + c.Evidence), c.Near}, a.query.answer != "" && c.id == a.query.answer}
+	e := example{[measures]float64{1, cover, 0, math.Log(noEvidence + c.Evidence)}, a.query.answer != "" && c.id == a.query.answer}
 	if a.task {
 		e.measures[1], e.measures[2] = 0, cover
 	}
@@ -84,7 +83,7 @@ func fit(list []example) (m model) {
 // not fitted to: five times four fifths are for fitting, one for judging.
 func printFit(w io.Writer, answers []answer) {
 	m := fit(examples(answers))
-	for i, name := range [measures]string{"Bias", "Cover", "TaskCover", "Evidence", "Near"} {
+	for i, name := range [measures]string{"Bias", "Cover", "TaskCover", "Evidence"} {
 		fmt.Fprintf(w, "chance%-9s = %.1f\n", name, m[i])
 	}
 	fmt.Fprintln(w)

@@ -1,5 +1,5 @@
 // Command eval measures how well the memory recalls: on a set of 1,764 turns and
-// notes of developers, and 1,057 prompts of which it is known what answers them.
+// notes of developers, and 1,379 prompts of which it is known what answers them.
 //
 //	go run ./internal/eval [-part tune|held|all] [-misses | -fit | -ablate]
 //
