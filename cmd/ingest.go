@@ -236,8 +236,9 @@ func newIngestBackfillCommand(a *app) *cobra.Command {
 		Short: "Bring in the sessions of an agent's logs",
 		Long: `Bring in the sessions that an agent's logs have. It says what it will write and
 asks; what is there already is left as it is. It can be stopped at any time and
-goes on where it was; what was brought in and is gone since is for 'ingest gaps'. Tool calls, their results, the model's thinking and what
-hosts and hooks add are not brought in; secrets are taken out as always.`,
+goes on where it was; what was brought in and is gone since is for 'ingest gaps'.
+Tool calls, their results, the model's thinking and what hosts and hooks add are
+not brought in; secrets are taken out as always.`,
 		RunE: func(c *cobra.Command, names []string) error {
 			if (len(names) == 0) != o.all {
 				return usageError{errors.New("name the hosts, or give --all; 'reme-hook ingest list-sources' shows what there is")}
