@@ -69,7 +69,7 @@ func TestPostings(t *testing.T) {
 	}
 	if err := w.use(ctx, func(x *index) error {
 		last := int64(100)
-		for round := range 40 {
+		for round := range 24 {
 			if err := x.write(ctx, func(tx *tx) error {
 				for range 1 + random.IntN(200) {
 					if last > 200 && random.IntN(5) == 0 {

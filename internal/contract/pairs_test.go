@@ -23,14 +23,15 @@ var facts = map[string][2]string{
 // was said is captured exactly once.
 func TestPairs(t *testing.T) {
 	w := newWorld(t)
-	w.pairs(w.everyHost())
+	all := w.everyHost()
+	w.pairs(all, len(all)-1)
 }
 
-// TestPairsServed is the same with a memory that another process keeps at a URL.
+// TestPairsServed is the same with a memory that another process keeps at a URL; each host learns from two others.
 func TestPairsServed(t *testing.T) {
 	w := newWorld(t)
 	w.serve()
-	w.pairs(w.everyHost())
+	w.pairs(w.everyHost(), 2)
 	if _, err := os.Stat(filepath.Join(w.home, ".reme", "workspace")); !os.IsNotExist(err) {
 		t.Errorf("there is a workspace beside the service: %v", err)
 	}
@@ -47,20 +48,20 @@ func (w *world) everyHost() []Host {
 	return all
 }
 
-func (w *world) pairs(all []Host) {
+// pairs tells each host its fact, and asks for it n of the others.
+func (w *world) pairs(all []Host, n int) {
 	t := w.T
+	want := map[string]map[string]int{}
 	for _, h := range all {
 		r := w.run(h, Turn{Prompt: facts[h.Name()][0]}, Step{Text: "Noted."})
 		if r.Code != 0 {
 			t.Fatalf("%s: exit status %d\n%s", h.Name(), r.Code, r.Stderr)
 		}
+		want[h.Name()] = map[string]int{"user: " + facts[h.Name()][0]: 1, "assistant: Noted.": 1, "assistant: I know.": n}
 	}
-	pairs := 0
-	for _, told := range all {
-		for _, asked := range all {
-			if told.Name() == asked.Name() {
-				continue
-			}
+	for i, told := range all {
+		for k := range n {
+			asked := all[(i+1+k)%len(all)]
 			fact := facts[told.Name()]
 			if r := w.run(asked, Turn{Prompt: fact[1]}, Step{Text: "I know."}); r.Code != 0 {
 				t.Errorf("%s: exit status %d\n%s", asked.Name(), r.Code, r.Stderr)
@@ -69,18 +70,12 @@ func (w *world) pairs(all []Host) {
 			if w.Failed() {
 				t.Fatalf("%s did not learn what %s was told", asked.Name(), told.Name())
 			}
-			pairs++
+			want[asked.Name()]["user: "+fact[1]] = 1
 		}
 	}
-	t.Logf("%d of %d pairs", pairs, len(all)*(len(all)-1))
+	t.Logf("%d of %d pairs", n*len(all), len(all)*(len(all)-1))
 	w.must("spool", "replay")
 	for _, h := range all {
-		want := map[string]int{"user: " + facts[h.Name()][0]: 1, "assistant: Noted.": 1, "assistant: I know.": len(all) - 1}
-		for _, told := range all {
-			if told.Name() != h.Name() {
-				want["user: "+facts[told.Name()][1]] = 1
-			}
-		}
 		got := map[string]int{}
 		for _, r := range w.rows(h) {
 			text := r.Role + ": "
@@ -89,8 +84,8 @@ func (w *world) pairs(all []Host) {
 			}
 			got[text]++
 		}
-		if fmt.Sprint(got) != fmt.Sprint(want) {
-			t.Errorf("captured of %s: %v\nwant %v", h.Name(), got, want)
+		if fmt.Sprint(got) != fmt.Sprint(want[h.Name()]) {
+			t.Errorf("captured of %s: %v\nwant %v", h.Name(), got, want[h.Name()])
 		}
 	}
 }
