@@ -169,7 +169,7 @@ func besideRebuild(prompts *contender, env []string, memory string, runs int) {
 			check(err)
 		}
 	}
-	cmd := exec.Command(prompts.argv[0], "status", "--json")
+	cmd := exec.Command(prompts.argv[0], "sessions")
 	cmd.Env = env
 	start := time.Now()
 	check(cmd.Start())
@@ -235,8 +235,11 @@ func fill(source *prose.Source, hook, dir string, turns int) {
 		{ID: "1:assistant", Role: client.Assistant, Content: "Its migration was missing; I added it to config/37.yaml and the tests pass.", CreatedAt: time.Now().Add(-time.Hour)},
 	}})
 	check(appendErr)
-	index := contender{name: "index", argv: []string{hook, "status", "--json"}}
-	took, cpu, out := index.run(append(os.Environ(), "REME_WORKSPACE="+dir, "REME_INTEGRATIONS_DIR="+filepath.Join(filepath.Dir(hook), "status")), 0)
+	env := append(os.Environ(), "REME_WORKSPACE="+dir, "REME_INTEGRATIONS_DIR="+filepath.Join(filepath.Dir(hook), "status"))
+	index := contender{name: "index", argv: []string{hook, "sessions"}} // waits until all is indexed
+	took, cpu, _ := index.run(env, 0)
+	status := contender{name: "status", argv: []string{hook, "status", "--json"}}
+	_, _, out := status.run(env, 0)
 	if err != nil {
 		fmt.Printf("%d turns indexed in %.1f s (%.0f a second; %.1f s of the processor, %.0f a second)\n", turns,
 			took.Seconds(), float64(turns)/took.Seconds(), cpu.Seconds(), float64(turns)/cpu.Seconds())
