@@ -19,6 +19,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -73,7 +74,8 @@ const halfRequest = "POST /version HTTP/1.1\r\nHost: localhost\r\nContent-Type: 
 func TestServeEnds(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	s := w.serving(ServeOptions{}, newLimits(), serveTimeouts)
+	l := newLimits()
+	s := w.serving(ServeOptions{}, l, serveTimeouts)
 	w.say("codex", "s1", "When does the release train leave?", "On 14 December.")
 	const flush = `{"host":"codex","scope_id":"default","session_id":"s1","reason":"turn_end"}`
 	res, err := http.Post("http://"+s.address+"/agent_session_flush", "application/json", strings.NewReader(flush))
@@ -85,10 +87,9 @@ func TestServeEnds(t *testing.T) {
 		t.Errorf("before the end: %+v", a)
 	}
 	half := s.dial(t, halfRequest)
-	// Its answer shows that the server has taken both connections.
-	whole := s.dial(t, strings.Replace(halfRequest, "{", "{}", 1))
-	if res, err := http.ReadResponse(bufio.NewReader(whole), nil); err != nil || res.StatusCode != 200 {
-		t.Fatalf("%v, %v", res, err)
+	for l.bodies.TryAcquire(maxBodies) { // until there is room for its body, for which a handler has asked
+		l.bodies.Release(maxBodies)
+		runtime.Gosched()
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- s.stop() }()
