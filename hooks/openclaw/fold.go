@@ -123,20 +123,19 @@ func (f *fold) user(m hooks.Payload, at time.Time, seq int64, id string) {
 
 func (f *fold) assistant(m hooks.Payload, at time.Time) {
 	run := m.Object("__openclaw").String("runId")
-	n := len(f.turns)
 	if f.open != nil && f.open.run == "" {
 		if run == "" && f.open.isCommand() && m.String("idempotencyKey") == string(f.open.ID) {
 			// OpenClaw itself has done what the user told it to.
-			f.turns = f.turns[:n-1]
+			f.turns = f.turns[:len(f.turns)-1]
 			f.open = f.running()
 			return
 		}
 		f.name(run)
-		n = len(f.turns)
 	}
 	if run == "" {
 		return // OpenClaw wrote it itself
 	}
+	n := len(f.turns)
 	if n == 0 || f.turns[n-1].run != run {
 		f.open = nil
 		return // nobody asked for it
@@ -165,15 +164,19 @@ func (t *turnLog) say(messages ...hooks.LogMessage) {
 	}
 }
 
+// named is the place of the last turn whose run is known, -1 if there is none.
+func (f *fold) named() int {
+	n := len(f.turns) - 1
+	for n >= 0 && f.turns[n].run == "" {
+		n--
+	}
+	return n
+}
+
 // running is the turn of the run that goes on, if there is one.
 func (f *fold) running() *turnLog {
-	for _, t := range slices.Backward(f.turns) {
-		if t.run != "" && t.going {
-			return t
-		}
-		if t.run != "" {
-			break
-		}
+	if n := f.named(); n >= 0 && f.turns[n].going {
+		return f.turns[n]
 	}
 	return nil
 }
@@ -186,10 +189,7 @@ func (t *turnLog) isCommand() bool {
 // name gives the turn that has begun to the run that goes on. What the user says
 // in the middle of a run belongs to the turn that it began with.
 func (f *fold) name(run string) {
-	n := len(f.turns) - 1
-	for n >= 0 && f.turns[n].run == "" {
-		n--
-	}
+	n := f.named()
 	if n < 0 || run == "" || f.turns[n].run != run {
 		f.open.run = run
 		return
