@@ -299,22 +299,27 @@ func (w *Workspace) sync(ctx context.Context, x *index) error {
 
 // trySync is sync, unless another process is at it.
 func (w *Workspace) trySync(ctx context.Context, x *index) error {
-	unlock, ok, err := durable.TryLock(w.abs(syncLock))
-	switch {
-	case ok:
-		defer unlock()
-	case err == nil:
-		return nil
-	}
-	return w.syncLocked(ctx, x)
+	_, err := w.unlessSyncing(func() error { return w.syncLocked(ctx, x) })
+	return err
 }
 
 // maxBegin is how much people wait for, in bytes: about 0.3 s.
 const maxBegin = 2 << 20
 
 // begin is trySync for people who wait: it indexes some of what is new, and tells
-// whether there is more, or another process is at it.
-func (w *Workspace) begin(ctx context.Context, x *index) (more bool, err error) {
+// whether another process is at it.
+func (w *Workspace) begin(ctx context.Context, x *index) (busy bool, err error) {
+	return w.unlessSyncing(func() error {
+		all, err := w.walk(ctx)
+		if err == nil {
+			_, err = w.take(ctx, x, all, true, maxBegin)
+		}
+		return err
+	})
+}
+
+// unlessSyncing calls fn, unless another process brings the index up to date.
+func (w *Workspace) unlessSyncing(fn func() error) (busy bool, err error) {
 	unlock, ok, err := durable.TryLock(w.abs(syncLock))
 	switch {
 	case ok:
@@ -322,12 +327,7 @@ func (w *Workspace) begin(ctx context.Context, x *index) (more bool, err error) 
 	case err == nil:
 		return true, nil
 	}
-	all, err := w.walk(ctx)
-	if err != nil {
-		return false, err
-	}
-	_, err = w.take(ctx, x, all, true, maxBegin)
-	return false, err
+	return false, fn()
 }
 
 func (w *Workspace) syncLocked(ctx context.Context, x *index) error {
