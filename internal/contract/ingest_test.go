@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -106,10 +107,16 @@ func (w *world) ingested(h Host, turns int, n naming) {
 		w.Errorf("from the logs alone:\n%s\nlive:\n%s", filled, live)
 	}
 	err := filepath.WalkDir(other, func(path string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // a journal of the index, which is being made
+		}
 		if err != nil || d.IsDir() {
 			return err
 		}
 		raw, err := os.ReadFile(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
 		if bytes.Contains(raw, []byte("toolran")) || bytes.Contains(raw, []byte("tool-output")) {
 			w.Errorf("what a tool gave is in %s", path)
 		}

@@ -228,7 +228,11 @@ func TestOpenClawMachinery(t *testing.T) {
 	}
 	w.chat(o, key, more)
 	working.Close()
-	w.awaited(o, 0, more)
+	pumped, turns := []string{"user: " + begin, "user: " + more, "assistant: I have."}, 3
+	if asked := w.awaited(o, 0, more); slices.Contains(asked.Role("assistant"), "I have.") {
+		// The turn had ended before OpenClaw got to what was said in it, which has one of its own then.
+		pumped, turns = []string{"user: " + begin, "assistant: I have.", "user: " + more, "assistant: ok"}, 4
+	}
 
 	n := len(o.Model.Requests(Main))
 	asking := w.say(o, "", "Ask around.", called("sessions_send", map[string]any{"sessionKey": "agent:helper:explicit:" + helped.Session, "message": askBilling, "timeoutSeconds": 60}),
@@ -249,13 +253,13 @@ func TestOpenClawMachinery(t *testing.T) {
 			pumps = r.Metadata.Session
 		}
 	}
-	w.dialog(o, pumps, "user: "+begin, "user: "+more, "assistant: I have.")
+	w.dialog(o, pumps, pumped...)
 	w.dialog(o, asking, "user: Ask around.", "assistant: ok")
 	w.dialog(o, helped.Session, "user: "+server, "assistant: Understood.")
-	if rows := w.rows(o); len(rows) != 7 {
+	if rows := w.rows(o); len(rows) != len(pumped)+4 {
 		t.Errorf("captured of machines: %+v", rows)
 	}
-	w.ingested(o, 3, named)
+	w.ingested(o, turns, named)
 }
 
 // agents gives OpenClaw agents of these names.
